@@ -1,0 +1,119 @@
+import type { Clock } from './clock.js';
+import { GatewayError } from './errors.js';
+
+/** A signal with a lifetime of its own, detached from its parents by `dispose`. */
+export interface ChildSignal extends Disposable {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+}
+
+/**
+ * A signal that aborts with any of its parents, and leaves nothing behind on them once disposed of.
+ * `AbortSignal.any` keeps about a kilobyte per call alive for as long as a parent lives.
+ */
+export function childSignal(...parents: (AbortSignal | null | undefined)[]): ChildSignal {
+  const controller = new AbortController();
+  const follow = (event: Event) => {
+    controller.abort((event.target as AbortSignal).reason);
+  };
+  const live = parents.filter((parent) => parent != null);
+  for (const parent of live) {
+    if (parent.aborted) {
+      controller.abort(parent.reason);
+      break;
+    }
+    parent.addEventListener('abort', follow, { once: true });
+  }
+  return {
+    signal: controller.signal,
+    abort: (reason) => {
+      controller.abort(reason);
+    },
+    [Symbol.dispose]() {
+      for (const parent of live) parent.removeEventListener('abort', follow);
+    },
+  };
+}
+
+/** A promise with its two ends in hand. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: unknown): void;
+}
+
+export function deferred<T = void>(): Deferred<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
+  const promise = new Promise<T>((ok, no) => {
+    resolve = ok;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Waits for `promise`, or rejects with the signal's reason; the promise itself goes on. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
+  if (!signal) return promise;
+  return new Promise<T>((resolve, reject) => {
+    if (signal.aborted) {
+      promise.catch(() => undefined);
+      reject(signal.reason as Error);
+      return;
+    }
+    const onAbort = () => {
+      reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', onAbort);
+    });
+  });
+}
+
+/**
+ * Runs `work` with a signal that aborts after `ms`.
+ *
+ * @throws {GatewayError} `DEADLINE_EXCEEDED` when the time is over, even if `work` ignores its signal
+ */
+export async function withDeadline<T>(
+  clock: Clock,
+  ms: number,
+  parent: AbortSignal | null | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using child = childSignal(parent);
+  const cancel = clock.after(ms, () => {
+    child.abort(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
+  });
+  try {
+    return await abortable(work(child.signal), child.signal);
+  } finally {
+    cancel();
+  }
+}
+
+/** Work that nobody awaits by name: it is drained at stop, and its failures reach one handler. */
+export class Background {
+  readonly #running = new Set<Promise<void>>();
+  readonly #onError: (error: unknown) => void;
+
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  run(work: () => Promise<void>): void {
+    const running = work().catch(this.#onError);
+    this.#running.add(running);
+    void running.finally(() => this.#running.delete(running));
+  }
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  /** Resolves when everything handed in so far, and what that handed in, has settled. */
+  async drain(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+}

@@ -1,0 +1,69 @@
+/** What each error code means to a person and to the code that meets it. */
+export interface ErrorRow {
+  /** The sentence a person reads. */
+  readonly text: string;
+  /** The same call may succeed later. */
+  readonly retryable: boolean;
+  /** It is certain that nothing reached the other side, so a repeat cannot double anything. */
+  readonly undelivered: boolean;
+  /** The person outside (in Slack, behind A2A, in an editor) is told. */
+  readonly tellUser: boolean;
+}
+
+const row = (text: string, flags: Partial<Omit<ErrorRow, 'text'>> = {}): ErrorRow => ({
+  text,
+  retryable: false,
+  undelivered: false,
+  tellUser: false,
+  ...flags,
+});
+
+/**
+ * Every error code of the gateway. A bridge or layer adds its rows here, under its own heading; a retired code stays,
+ * marked, and is never given a new meaning.
+ */
+export const ERROR_CODES = {
+  // The Band wire
+  BAND_UNREACHABLE: row('Band could not be reached.', { retryable: true, undelivered: true, tellUser: true }),
+  BAND_TIMEOUT: row('Band did not answer in time.', { retryable: true, tellUser: true }),
+  BAND_CONNECTION_LOST: row('The connection to Band broke before the answer came.', {
+    retryable: true,
+    tellUser: true,
+  }),
+  BAND_RATE_LIMITED: row('Band asked to slow down.', { retryable: true, undelivered: true, tellUser: true }),
+  BAND_UNAVAILABLE: row('Band is not able to answer at the moment.', { retryable: true, tellUser: true }),
+  BAND_BAD_ANSWER: row('Band answered something that this version does not understand.', { retryable: true }),
+  BAND_UNAUTHORIZED: row('Band refused the credentials.', { undelivered: true }),
+  BAND_FORBIDDEN: row('Band does not allow this.', { undelivered: true, tellUser: true }),
+  BAND_NOT_FOUND: row('Band does not know this, or does not show it to this agent.', { undelivered: true }),
+  BAND_CONFLICT: row('Band refused this because of its current state.', { undelivered: true }),
+  BAND_INVALID: row('Band refused the request as invalid.', { undelivered: true }),
+  BAND_ROOM_STOPPED: row('The agent is stopped in this room.', { undelivered: true, tellUser: true }),
+  ROOM_LIMIT: row('Band refuses another room for this agent.', { undelivered: true, tellUser: true }),
+  BAND_SUPERSEDED: row('Another connection of this agent replaced this one.'),
+  BAND_ALREADY_CONNECTED: row('This agent already has a live connection to Band.'),
+  BAND_LINK_CLOSED: row('The connection to Band was closed.', { undelivered: true }),
+  BAND_JOIN_REFUSED: row('Band refused a subscription.', { retryable: true, undelivered: true }),
+
+  // The store
+  STORE_CLOSED: row('The store is closed.', { undelivered: true }),
+  STORE_TRIPPED: row('The store met a write error and takes no writes until it has reopened.', {
+    retryable: true,
+    undelivered: true,
+  }),
+  STORE_IO: row('The disk refused a write.', { retryable: true }),
+  STORE_LOCKED: row('Another process owns this data directory.'),
+  STORE_DAMAGED: row('The data directory is damaged.'),
+  STORE_CONFLICT: row('The record changed meanwhile.', { undelivered: true }),
+  STORE_TOO_LARGE: row('A record is larger than the store accepts.', { undelivered: true }),
+
+  // Queues and limits
+  QUEUE_FULL: row('Too much is waiting already.', { retryable: true, undelivered: true, tellUser: true }),
+  DEADLINE_EXCEEDED: row('This took longer than allowed.', { retryable: true }),
+
+  // Settings
+  CONFIG_INVALID: row('The settings are not valid.'),
+  PORT_IN_USE: row('The port is already in use.'),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;

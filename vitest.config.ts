@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    // Forked workers: native modules and process-wide state (signals, environment) stay apart between files.
+    pool: 'forks',
+    testTimeout: 20_000,
+    hookTimeout: 20_000,
+    unstubEnvs: true,
+  },
+});
