@@ -1,0 +1,27 @@
+import type { AgentInput } from './agent-input.js';
+import type { PlatformConnection } from './platform-connection.js';
+
+/** Why a room's session ended. */
+export type CleanupReason = 'room_removed' | 'room_deleted' | 'shutdown';
+
+/**
+ * What runs inside an Agent (runtime.md a.8). {@link SimpleAdapter} is the usual way to make one; any object with
+ * these members will do.
+ */
+export interface FrameworkAdapter {
+  /** Takes one message. Resolving means done; throwing means the attempt failed. */
+  onEvent(input: AgentInput): Promise<void>;
+  /** A room's session ended. */
+  onCleanup(roomId: string, context?: { readonly reason: CleanupReason }): Promise<void>;
+  /** Called once the platform told who the agent is, before any message. */
+  onStarted(agentName: string, agentDescription: string): Promise<void>;
+  /** Ends what the adapter holds for all rooms. */
+  cleanupAll?(): Promise<void>;
+  /** A participant came, went or changed; optional. */
+  onParticipants?(
+    roomId: string,
+    change: { readonly kind: 'added' | 'removed'; readonly id: string; readonly name: string; readonly type: string },
+  ): Promise<void>;
+  /** Set by the runtime before `onStarted`. */
+  platform?: PlatformConnection | null;
+}
