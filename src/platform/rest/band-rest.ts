@@ -57,13 +57,13 @@ export type WorkStatus = 'pending' | 'processing' | 'processed' | 'failed' | 'al
 export type ParticipantRole = 'owner' | 'admin' | 'member';
 
 /**
- * Band's agent API, a method per endpoint (platform.md 5). Answers keep the wire's spelling.
+ * Band's agent API, a method per endpoint (paths under `/api/v1/agent`). Answers keep the wire's spelling.
  *
  * Every method throws a GatewayError: `BAND_UNREACHABLE`, `BAND_TIMEOUT`, `BAND_CONNECTION_LOST`,
  * `BAND_RATE_LIMITED`, `BAND_UNAVAILABLE`, `BAND_BAD_ANSWER`, `BAND_UNAUTHORIZED`, `BAND_FORBIDDEN`,
  * `BAND_NOT_FOUND`, `BAND_CONFLICT`, `BAND_INVALID`, `BAND_ROOM_STOPPED`, `ROOM_LIMIT`; an HTTP answer behind it is
  * its `cause`, an ApiError with status, body and request id. Reads, marks and participant calls repeat transient
- * failures by platform.md 3.6; a call that creates a room, message or event is repeated only when nothing was
+ * failures up to three times; a call that creates a room, message or event is repeated only when nothing was
  * delivered (`undelivered`): otherwise the caller looks first.
  */
 export interface BandRest {
@@ -119,7 +119,7 @@ export type WireRecord = Record<string, unknown>;
 export type ContactSelector = { readonly handle: string } | { readonly contactId: string };
 export type RequestSelector = { readonly handle: string } | { readonly requestId: string };
 
-/** platform.md 5.12 */
+/** `/api/v1/agent/contacts` */
 export interface BandContacts {
   list(options?: PageOptions): Promise<Page<WireRecord>>;
   add(handle: string, message?: string | null, options?: CallOptions): Promise<WireRecord>;
@@ -134,7 +134,7 @@ export interface BandContacts {
   ): Promise<WireRecord>;
 }
 
-/** platform.md 5.13; on a platform without the plan every call is `BAND_FORBIDDEN`. */
+/** `/api/v1/agent/memories`; on a platform without the plan every call is `BAND_FORBIDDEN`. */
 export interface BandMemories {
   list(
     filters?: WireRecord,

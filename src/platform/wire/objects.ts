@@ -108,7 +108,7 @@ export type MessageStatus = z.infer<typeof messageStatusSchema>;
 export const EVENT_TYPES = ['tool_call', 'tool_result', 'thought', 'error', 'task', 'attention'] as const;
 export type EventMessageType = (typeof EVENT_TYPES)[number];
 
-/** platform.md 7.7 */
+/** What Band accepts at most. */
 export const MAX_EVENT_CONTENT_CHARS = 16_384;
 export const MAX_EVENT_METADATA_BYTES = 65_536;
 export const MAX_TITLE_CHARS = 120;
