@@ -1,0 +1,21 @@
+export { startSandbox } from './sandbox.js';
+export type {
+  DevMessage,
+  DevRoom,
+  DevSocket,
+  DevState,
+  NewAgent,
+  NewUser,
+  PushFault,
+  RestFault,
+  Sandbox,
+  SandboxDev,
+  SandboxLimits,
+  SandboxOptions,
+  SandboxSwitches,
+  Seed,
+  SeedAgent,
+  SeedUser,
+  UpgradeFault,
+} from './options.js';
+export { DEMO, DEMO_SEED, EMPTY_SEED } from './seed.js';
