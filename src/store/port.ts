@@ -45,9 +45,10 @@ export interface Lease {
 /**
  * Durable state with an order. A batch commits as one or not at all, and is on disk when its promise resolves.
  *
- * Every method rejects with a GatewayError: `STORE_CLOSED`; for writes also `STORE_CONFLICT` (a condition did not
- * hold; nothing was written; `details.key` names the key), `STORE_TOO_LARGE`, `STORE_IO` (whether it was written is
- * unknown until the store has reopened), `STORE_TRIPPED` (refused, certainly not written).
+ * Every method rejects with a GatewayError: `STORE_CLOSED`, or `STORE_TRIPPED` while the store recovers from a write
+ * error (certainly not written); writes also with `STORE_CONFLICT` (a condition did not hold; nothing was written;
+ * `details.key` names the key), `STORE_TOO_LARGE` and `QUEUE_FULL` (nothing was written), and `STORE_IO` (the disk
+ * refused, and whether the batch is on it will be known only after the next opening).
  */
 export interface StateStore {
   get(key: StoreKey): Promise<Stored | null>;

@@ -1,0 +1,185 @@
+import { mkdir, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ClassicLevel } from 'classic-level';
+import { backoffMs } from '../base/backoff.js';
+import { type Clock, systemClock } from '../base/clock.js';
+import { GatewayError, isGatewayError } from '../base/errors.js';
+import { type Logger, silentLogger } from '../base/log.js';
+import { CommitLoop } from './commit-loop.js';
+import { grantLease } from './lease.js';
+import { DATA, decodeStored, META_CLEAN, META_REVISION } from './level-layout.js';
+import { rangeLimit } from './limits.js';
+import type { StateStore, StoreEntry } from './port.js';
+
+export type Level = ClassicLevel<string, Uint8Array>;
+
+export interface LevelStoreOptions {
+  /** The store's own folder; made when missing. One process owns it at a time, by the kernel's lock. */
+  folder: string;
+  clock?: Clock;
+  log?: Logger;
+  /** Opens the database; default LevelDB. */
+  openLevel?: (folder: string) => Promise<Level>;
+  /** Told when a damaged folder was moved aside, with its new path. */
+  onDamaged?: (movedTo: string) => void;
+}
+
+const REOPEN_BACKOFF = { baseMs: 500, maxMs: 30_000 } as const;
+
+/**
+ * The durable store: one LevelDB folder.
+ *
+ * Batches are group-committed: one synced write is in flight, whatever arrives meanwhile shares the next one. The
+ * first write error trips the store: writes are refused, the folder is closed, reopened and checked, then work
+ * resumes. A batch that was in flight is settled by what the reopened folder holds.
+ *
+ * @throws {GatewayError} `STORE_LOCKED` when another process owns the folder; `STORE_IO` when it cannot be opened
+ */
+export async function openLevelStore(options: LevelStoreOptions): Promise<StateStore> {
+  const { folder, clock = systemClock, log = silentLogger, openLevel = openClassicLevel, onDamaged } = options;
+  await mkdir(dirname(folder), { recursive: true });
+
+  let level: Level | null = null;
+  let closing = false;
+  const stopping = new AbortController();
+  let reopening: Promise<void> | null = null;
+
+  const openChecked = async (): Promise<{ level: Level; revision: number }> => {
+    try {
+      return await openAndCheck(folder, openLevel);
+    } catch (error) {
+      if (!isGatewayError(error, 'STORE_DAMAGED')) throw error;
+      const movedTo = `${folder}.damaged-${new Date(clock.now()).toISOString().replace(/[:.]/g, '-')}`;
+      await rename(folder, movedTo);
+      log.error({ err: error, movedTo }, 'store damaged: its folder was moved aside and a new one begun');
+      onDamaged?.(movedTo);
+      return await openAndCheck(folder, openLevel);
+    }
+  };
+
+  const opened = await openChecked();
+  level = opened.level;
+  const loop = new CommitLoop({ level: opened.level, revision: opened.revision, onWriteError: recover });
+
+  /** Closes and reopens; the first try settles the batch in flight, later ones follow in the background. */
+  async function recover(cause: Error): Promise<{ level: Level; revision: number } | null> {
+    log.error({ err: cause }, 'store write failed: closing and reopening');
+    const broken = level;
+    level = null;
+    await broken?.close().catch((error: unknown) => {
+      log.warn({ err: error }, 'closing the failed store failed too');
+    });
+    try {
+      const again = await openChecked();
+      level = again.level;
+      return again;
+    } catch (error) {
+      log.error({ err: error }, 'store could not be reopened yet');
+      reopening = keepReopening();
+      return null;
+    }
+  }
+
+  async function keepReopening(): Promise<void> {
+    for (let tries = 1; !closing; tries += 1) {
+      try {
+        await clock.sleep(backoffMs(tries, REOPEN_BACKOFF), stopping.signal);
+        const again = await openChecked();
+        level = again.level;
+        loop.resume(again.level, again.revision);
+        log.info('store reopened');
+        return;
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        log.warn({ err: error, tries }, 'store still cannot be reopened');
+      }
+    }
+  }
+
+  const usable = (): Level => {
+    if (closing) throw new GatewayError('STORE_CLOSED');
+    if (!level) throw new GatewayError('STORE_TRIPPED');
+    return level;
+  };
+
+  const store: StateStore = {
+    async get(key) {
+      const bytes = await usable().get(DATA + key);
+      return bytes === undefined ? null : decodeStored(bytes);
+    },
+    async range(range) {
+      const { from, to, reverse = false } = range;
+      const limit = rangeLimit(range);
+      if (limit === 0) return [];
+      const entries: StoreEntry[] = [];
+      for await (const [key, bytes] of usable().iterator({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
+        entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
+      }
+      return entries;
+    },
+    async batch(changes) {
+      if (closing) throw new GatewayError('STORE_CLOSED');
+      return await loop.commit(changes);
+    },
+    lease: (name, owner, ttlMs) => grantLease(store, clock, name, owner, ttlMs),
+    async close() {
+      if (closing) return;
+      closing = true;
+      stopping.abort();
+      await loop.drain();
+      await reopening;
+      const last = level;
+      level = null;
+      if (!last) return;
+      await last.put(META_CLEAN, new Uint8Array(), { sync: true }).catch((error: unknown) => {
+        log.warn({ err: error }, 'store closed without its clean mark: the next start reads every record once');
+      });
+      await last.close();
+    },
+  };
+  return store;
+}
+
+async function openClassicLevel(folder: string): Promise<Level> {
+  const level: Level = new ClassicLevel<string, Uint8Array>(folder, { keyEncoding: 'utf8', valueEncoding: 'view' });
+  await level.open();
+  return level;
+}
+
+/** Opens the folder and, after an unclean stop, reads every record once so that damage shows now and not at night. */
+async function openAndCheck(
+  folder: string,
+  openLevel: (folder: string) => Promise<Level>,
+): Promise<{ level: Level; revision: number }> {
+  let level: Level;
+  try {
+    level = await openLevel(folder);
+  } catch (error) {
+    throw translate(error, folder);
+  }
+  try {
+    const stored = await level.get(META_REVISION);
+    const clean = (await level.get(META_CLEAN)) !== undefined;
+    if (!clean) for await (const [, bytes] of level.iterator({ gte: DATA, fillCache: false })) decodeStored(bytes);
+    await level.batch([{ type: 'del', key: META_CLEAN }], { sync: true });
+    return { level, revision: stored ? decodeStored(stored).revision : 0 };
+  } catch (error) {
+    await level.close().catch(() => undefined); // the error that counts is the one that led here
+    throw translate(error, folder);
+  }
+}
+
+/** LevelDB's errors carry a code; its opening error carries the reason as its cause. */
+function translate(error: unknown, folder: string): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const codes = [error, (error as { cause?: unknown } | null)?.cause].map(
+    (e) => (e as { code?: unknown } | null)?.code,
+  );
+  if (codes.includes('LEVEL_LOCKED')) {
+    return new GatewayError('STORE_LOCKED', { cause: error, details: { folder } });
+  }
+  if (codes.includes('LEVEL_CORRUPTION')) {
+    return new GatewayError('STORE_DAMAGED', { cause: error, details: { folder } });
+  }
+  return new GatewayError('STORE_IO', { cause: error, details: { folder } });
+}

@@ -1,0 +1,81 @@
+import { type Clock, systemClock } from '../base/clock.js';
+import { GatewayError } from '../base/errors.js';
+import { refusalOf } from './conditions.js';
+import { compareKeys } from './key-order.js';
+import { grantLease } from './lease.js';
+import { rangeLimit, weigh } from './limits.js';
+import type { StateStore, Stored, StoreChange, StoreEntry, StoreKey } from './port.js';
+
+/** The store without a disk: everything is gone with the process. For tests, and for who asks for it by name. */
+export function createMemoryStore(clock: Clock = systemClock): StateStore {
+  const records = new Map<StoreKey, Stored>();
+  let sorted: StoreKey[] = [];
+  let revision = 0;
+  let closed = false;
+
+  /** Index of the first key that is not before `key`. */
+  const seek = (key: StoreKey): number => {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compareKeys(sorted[middle] as StoreKey, key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  const guard = (): void => {
+    if (closed) throw new GatewayError('STORE_CLOSED');
+  };
+  const apply = (change: StoreChange): void => {
+    switch (change.kind) {
+      case 'put':
+        if (!records.has(change.key)) sorted.splice(seek(change.key), 0, change.key);
+        records.set(change.key, { value: change.value.slice(), revision });
+        return;
+      case 'delete':
+        if (records.delete(change.key)) sorted.splice(seek(change.key), 1);
+        return;
+      case 'check':
+        return;
+    }
+  };
+  const copy = ({ value, revision: at }: Stored): Stored => ({ value: value.slice(), revision: at });
+
+  const store: StateStore = {
+    // eslint-disable-next-line @typescript-eslint/require-await -- rejects like the durable form instead of throwing
+    async get(key) {
+      guard();
+      const stored = records.get(key);
+      return stored ? copy(stored) : null;
+    },
+    // eslint-disable-next-line @typescript-eslint/require-await -- as above
+    async range(options) {
+      guard();
+      const limit = rangeLimit(options);
+      const from = seek(options.from);
+      const to = seek(options.to);
+      const span = Math.min(limit, Math.max(0, to - from));
+      const keys = options.reverse ? sorted.slice(to - span, to).reverse() : sorted.slice(from, from + span);
+      return keys.map((key): StoreEntry => ({ key, ...copy(records.get(key) as Stored) }));
+    },
+    // eslint-disable-next-line @typescript-eslint/require-await -- as above
+    async batch(changes) {
+      guard();
+      weigh(changes);
+      const refusal = refusalOf(changes, (key) => records.get(key)?.revision ?? null);
+      if (refusal) throw refusal;
+      revision += 1;
+      for (const change of changes) apply(change);
+      return revision;
+    },
+    lease: (name, owner, ttlMs) => grantLease(store, clock, name, owner, ttlMs),
+    // eslint-disable-next-line @typescript-eslint/require-await -- as above
+    async close() {
+      closed = true;
+      records.clear();
+      sorted = [];
+    },
+  };
+  return store;
+}
