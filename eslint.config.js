@@ -15,6 +15,8 @@ export default tseslint.config(
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       'no-console': 'error',
+      // tsc wants brackets on index signatures (noPropertyAccessFromIndexSignature).
+      '@typescript-eslint/dot-notation': ['error', { allowIndexSignaturePropertyAccess: true }],
       // A long-lived parent keeps every signal made by AbortSignal.any alive; base/async has childSignal.
       'no-restricted-properties': [
         'error',

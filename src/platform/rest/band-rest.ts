@@ -13,6 +13,8 @@ import type {
 export interface CallOptions {
   /** Ends the call, its retries and its waits. */
   readonly signal?: AbortSignal | undefined;
+  /** Repeats after a transient failure, over the client's default of 3; 0 where the caller has a schedule of its own. */
+  readonly retries?: number;
 }
 
 export interface PageOptions extends CallOptions {
@@ -62,9 +64,13 @@ export type ParticipantRole = 'owner' | 'admin' | 'member';
  * Every method throws a GatewayError: `BAND_UNREACHABLE`, `BAND_TIMEOUT`, `BAND_CONNECTION_LOST`,
  * `BAND_RATE_LIMITED`, `BAND_UNAVAILABLE`, `BAND_BAD_ANSWER`, `BAND_UNAUTHORIZED`, `BAND_FORBIDDEN`,
  * `BAND_NOT_FOUND`, `BAND_CONFLICT`, `BAND_INVALID`, `BAND_ROOM_STOPPED`, `ROOM_LIMIT`; an HTTP answer behind it is
- * its `cause`, an ApiError with status, body and request id. Reads, marks and participant calls repeat transient
- * failures up to three times; a call that creates a room, message or event is repeated only when nothing was
- * delivered (`undelivered`): otherwise the caller looks first.
+ * its `cause`, an ApiError with status, body and request id. When `signal` aborts, its reason is thrown.
+ *
+ * Reads, marks and participant calls are repeated up to three times after 408, 429, 5xx, a timeout or a lost
+ * connection, as late as `Retry-After` or `X-RateLimit-Reset` say, else after 1, 2 and 4 s within ten percent; an
+ * asked wait above 60 s is left to the caller as `retryAfterMs`. A call that creates a room, message, event, contact
+ * or memory is repeated only when it certainly had no effect (no connection, 429, 503): otherwise the caller looks
+ * first. 409 is never repeated: here it names a state that a repeat does not change.
  */
 export interface BandRest {
   getMe(options?: CallOptions): Promise<AgentMe>;

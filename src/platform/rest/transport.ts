@@ -1,0 +1,235 @@
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../../base/clock.js';
+import { backoffMs } from '../../base/backoff.js';
+import { GatewayError, isGatewayError, toError } from '../../base/errors.js';
+import type { Logger } from '../../base/log.js';
+import type { Metrics } from '../../base/metrics.js';
+import { answerError } from './answer-error.js';
+import type { CallOptions } from './band-rest.js';
+
+/** What one endpoint asks for. */
+export interface RestRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Below `/api/v1/agent`, made by {@link path}. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: unknown;
+  /**
+   * When a failed call is made again. `transient`: after any passing fault. `undelivered`: only when it certainly had
+   * no effect. `never`.
+   */
+  readonly repeat: 'transient' | 'undelivered' | 'never';
+  readonly signal?: AbortSignal | undefined;
+  readonly retries?: number | undefined;
+}
+
+/** A 2xx answer. `json` is undefined when there was no body. */
+export interface RestAnswer {
+  readonly status: number;
+  readonly json: unknown;
+  /** The call as it reads in a log line: method and path. */
+  readonly request: string;
+}
+
+export interface TransportOptions {
+  /** e.g. `https://app.band.ai`; a path in front of `/api/v1` is kept, a trailing slash dropped. */
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly dispatcher: Dispatcher;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly retries: number;
+  readonly headersTimeoutMs: number;
+  readonly bodyTimeoutMs: number;
+  readonly maxAnswerBytes: number;
+}
+
+export type Transport = (request: RestRequest) => Promise<RestAnswer>;
+
+const AGENT_API = '/api/v1/agent';
+const FIRST_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+
+/** Nothing of a request with one of these left the machine. */
+const NEVER_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
+
+/**
+ * A path of fixed words and ids. Ids may come from a model or from outside, so each is one segment and nothing else.
+ *
+ * @throws {GatewayError} `BAND_INVALID` for an id that no segment can be
+ */
+export function path(words: TemplateStringsArray, ...ids: string[]): string {
+  return words.reduce((joined, word, i) => {
+    const id = ids[i - 1] ?? '';
+    if (/^\.*$/.test(id)) throw new GatewayError('BAND_INVALID', { message: 'An id is empty or not an id.' });
+    return joined + encodeURIComponent(id) + word;
+  });
+}
+
+/** The options of one call, as the transport takes them. */
+export function per(call: CallOptions = {}): { signal: AbortSignal | undefined; retries: number | undefined } {
+  return { signal: call.signal, retries: call.retries };
+}
+
+/** One HTTP call to Band: sends, reads within limits, repeats by the rules of {@link RestRequest.repeat}. */
+export function createTransport(options: TransportOptions): Transport {
+  const base = new URL(options.baseUrl);
+  const prefix = base.pathname.replace(/\/+$/, '') + AGENT_API;
+  const retriesTotal = options.metrics.counter(
+    'band_rest_retries_total',
+    'Calls to the Band API that were made again after a failure.',
+    ['code'],
+  );
+
+  return async (request) => {
+    const retries = request.retries ?? options.retries;
+    for (let tries = 1; ; tries += 1) {
+      request.signal?.throwIfAborted();
+      try {
+        return await attempt(request, base.origin, prefix, options);
+      } catch (error) {
+        if (request.signal?.aborted) throw request.signal.reason;
+        const failure = error as GatewayError;
+        if (tries > retries || !mayRepeat(failure, request)) throw failure;
+        const askedMs = failure.retryAfterMs;
+        if (askedMs !== null && askedMs > MAX_RETRY_MS) throw failure;
+        const waitMs =
+          askedMs === null
+            ? backoffMs(tries, { baseMs: FIRST_RETRY_MS, maxMs: MAX_RETRY_MS, jitter: 'tenth', random: options.random })
+            : askedMs * (1 + 0.1 * options.random()); // never before the time that was asked for
+        retriesTotal.inc({ code: failure.code });
+        options.log.debug({ ...failure.details, code: failure.code, tries, waitMs }, 'band call will be repeated');
+        await options.clock.sleep(waitMs, request.signal);
+      }
+    }
+  };
+}
+
+function mayRepeat(failure: GatewayError, { repeat }: RestRequest): boolean {
+  if (!failure.retryable || repeat === 'never') return false;
+  if (repeat === 'undelivered') return failure.undelivered || failure.details['status'] === 503;
+  return failure.code !== 'BAND_BAD_ANSWER';
+}
+
+/** Sends once. Throws GatewayErrors only. */
+async function attempt(
+  request: RestRequest,
+  origin: string,
+  prefix: string,
+  options: TransportOptions,
+): Promise<RestAnswer> {
+  const name = `${request.method} ${prefix}${request.path}`;
+  let status: number;
+  let headers: Dispatcher.ResponseData['headers'];
+  let text: string;
+  try {
+    const answer = await options.dispatcher.request({
+      origin,
+      method: request.method,
+      path: prefix + request.path + queryString(request.query),
+      headers: {
+        'x-api-key': options.apiKey,
+        accept: 'application/json',
+        'user-agent': 'band-gateway',
+        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: request.body === undefined ? null : JSON.stringify(request.body),
+      signal: request.signal ?? null,
+      headersTimeout: options.headersTimeoutMs,
+      bodyTimeout: options.bodyTimeoutMs,
+    });
+    status = answer.statusCode;
+    headers = answer.headers;
+    text = await readText(answer.body, name, options.maxAnswerBytes);
+  } catch (error) {
+    throw isGatewayError(error) ? error : networkError(error, name, options.apiKey);
+  }
+
+  if (status < 200 || status > 299) {
+    throw answerError({
+      status,
+      text: text.replaceAll(options.apiKey || '\0', '[redacted]'),
+      retryAfterMs: askedWaitMs(headers, options.clock),
+      request: name,
+    });
+  }
+  if (text.trim() === '') return { status, json: undefined, request: name };
+  try {
+    return { status, json: JSON.parse(text) as unknown, request: name };
+  } catch (error) {
+    throw badAnswer(name, 'the body is not JSON', error);
+  }
+}
+
+/** An answer that does not have the promised shape. */
+export function badAnswer(request: string, why: string, cause?: unknown): GatewayError {
+  return new GatewayError('BAND_BAD_ANSWER', { cause, details: { request, why } });
+}
+
+async function readText(body: Dispatcher.ResponseData['body'], request: string, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    // Leaving the loop early destroys the stream, and the connection with it.
+    if (bytes > maxBytes) throw badAnswer(request, `the body is larger than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Errors of the HTTP client name addresses and codes; its own objects may hold the request, so they stay out. */
+function networkError(error: unknown, request: string, apiKey: string): GatewayError {
+  const { code, message } = rootCause(error);
+  const kind = NEVER_SENT.has(code) ? 'BAND_UNREACHABLE' : TIMEOUTS.has(code) ? 'BAND_TIMEOUT' : 'BAND_CONNECTION_LOST';
+  return new GatewayError(kind, {
+    cause: new Error(message.replaceAll(apiKey || '\0', '[redacted]')),
+    details: { request, ...(code === '' ? {} : { reason: code }) },
+  });
+}
+
+/** Node reports the addresses it tried as an AggregateError; any one of them tells why. */
+function rootCause(error: unknown): { code: string; message: string } {
+  const outer = toError(error);
+  const inner = outer instanceof AggregateError && outer.errors.length > 0 ? toError(outer.errors[0]) : outer;
+  const code = (outer as NodeJS.ErrnoException).code ?? (inner as NodeJS.ErrnoException).code ?? '';
+  return { code, message: inner.message };
+}
+
+function queryString(query: RestRequest['query']): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) params.set(key, String(value));
+  }
+  const text = params.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** How long the platform asks to wait: `Retry-After` in seconds or as a date, else `X-RateLimit-Reset` in epoch seconds. */
+function askedWaitMs(headers: Dispatcher.ResponseData['headers'], clock: Clock): number | null {
+  const retryAfter = single(headers['retry-after']);
+  if (retryAfter !== null) {
+    const seconds = Number(retryAfter);
+    const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(retryAfter) - clock.now();
+    if (ms >= 0) return ms;
+  }
+  const reset = Number(single(headers['x-ratelimit-reset']) ?? Number.NaN);
+  const ms = reset * 1_000 - clock.now();
+  return ms > 0 ? ms : null;
+}
+
+function single(header: string | string[] | undefined): string | null {
+  const value = Array.isArray(header) ? header[0] : header;
+  return value === undefined || value.trim() === '' ? null : value.trim();
+}
