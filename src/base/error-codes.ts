@@ -57,6 +57,16 @@ export const ERROR_CODES = {
   STORE_CONFLICT: row('The record changed meanwhile.', { undelivered: true }),
   STORE_TOO_LARGE: row('A record is larger than the store accepts.', { undelivered: true }),
 
+  // Slack's Web API
+  SLACK_RATE_LIMITED: row('Slack asked to slow down.', { retryable: true, undelivered: true }),
+  SLACK_UNREACHABLE: row('Slack could not be reached.', { retryable: true, undelivered: true }),
+  SLACK_TIMEOUT: row('Slack did not answer in time.', { retryable: true }),
+  SLACK_CONNECTION_LOST: row('The connection to Slack broke before the answer came.', { retryable: true }),
+  SLACK_UNAVAILABLE: row('Slack is not able to answer at the moment.', { retryable: true }),
+  SLACK_BAD_ANSWER: row('Slack answered something that is not JSON.', { retryable: true }),
+  SLACK_UNAUTHORIZED: row('Slack refused the credentials.', { undelivered: true }),
+  SLACK_REFUSED: row('Slack refused the call.', { undelivered: true, tellUser: true }),
+
   // Queues and limits
   QUEUE_FULL: row('Too much is waiting already.', { retryable: true, undelivered: true, tellUser: true }),
   DEADLINE_EXCEEDED: row('This took longer than allowed.', { retryable: true }),
