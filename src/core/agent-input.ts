@@ -2,7 +2,7 @@ import type { PlatformMessage } from './platform-message.js';
 import type { HistoryProvider } from './history.js';
 import type { AgentToolsProtocol } from './tools.js';
 
-/** One turn's input, frozen (runtime.md a.7). */
+/** One turn's input, frozen. */
 export interface AgentInput {
   readonly msg: PlatformMessage;
   /** Bound to the message's room; refuses every post once the turn has ended. */
@@ -19,4 +19,9 @@ export interface AgentInput {
   readonly commitContext?: (() => void) | null;
   /** Aborts on interrupt, stop, cycle timeout and shutdown. */
   readonly signal: AbortSignal;
+}
+
+/** A frozen input of the given parts. */
+export function createAgentInput(parts: AgentInput): AgentInput {
+  return Object.freeze({ ...parts });
 }

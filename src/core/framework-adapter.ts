@@ -5,7 +5,7 @@ import type { PlatformConnection } from './platform-connection.js';
 export type CleanupReason = 'room_removed' | 'room_deleted' | 'shutdown';
 
 /**
- * What runs inside an Agent (runtime.md a.8). {@link SimpleAdapter} is the usual way to make one; any object with
+ * What runs inside an Agent. `SimpleAdapter` is the usual way to make one; any object with
  * these members will do.
  */
 export interface FrameworkAdapter {
