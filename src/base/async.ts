@@ -1,5 +1,16 @@
+import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.js';
 import { GatewayError } from './errors.js';
+
+// A service waits on one signal in many places at once: Node's warning at eleven listeners says nothing here.
+const unlimited = new WeakSet<AbortSignal>();
+function listen(signal: AbortSignal, onAbort: (event: Event) => void): void {
+  if (!unlimited.has(signal)) {
+    setMaxListeners(0, signal);
+    unlimited.add(signal);
+  }
+  signal.addEventListener('abort', onAbort, { once: true });
+}
 
 /** A signal with a lifetime of its own, detached from its parents by `dispose`. */
 export interface ChildSignal extends Disposable {
@@ -22,7 +33,7 @@ export function childSignal(...parents: (AbortSignal | null | undefined)[]): Chi
       controller.abort(parent.reason);
       break;
     }
-    parent.addEventListener('abort', follow, { once: true });
+    listen(parent, follow);
   }
   return {
     signal: controller.signal,
@@ -36,7 +47,7 @@ export function childSignal(...parents: (AbortSignal | null | undefined)[]): Chi
 }
 
 /** A promise with its two ends in hand. */
-export interface Deferred<T> {
+export interface Deferred<T = void> {
   readonly promise: Promise<T>;
   resolve(value: T): void;
   reject(reason: unknown): void;
@@ -64,7 +75,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | null | u
     const onAbort = () => {
       reject(signal.reason as Error);
     };
-    signal.addEventListener('abort', onAbort, { once: true });
+    listen(signal, onAbort);
     promise.then(resolve, reject).finally(() => {
       signal.removeEventListener('abort', onAbort);
     });
