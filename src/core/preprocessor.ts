@@ -1,10 +1,7 @@
-import type { LinkEvent } from '../platform/link-port.js';
 import type { AgentInput } from './agent-input.js';
+import type { MessageCreatedEvent, PlatformEvent } from './events.js';
 import type { Participant } from './participants.js';
 import type { PlatformMessage } from './platform-message.js';
-
-/** What a room hears from the platform. Payloads keep the wire's spelling. */
-export type PlatformEvent = LinkEvent;
 
 /** The room session that an event belongs to, as a preprocessor sees it. */
 export interface ExecutionContext {
@@ -18,7 +15,7 @@ export interface ExecutionContext {
   /** Aborts with the cycle in progress. */
   readonly signal: AbortSignal;
   /** The wire message of an event as adapters get it: mention tokens resolved, sender named. */
-  toMessage(event: Extract<PlatformEvent, { kind: 'message_created' }>): PlatformMessage;
+  toMessage(event: MessageCreatedEvent): PlatformMessage;
   /** A complete input around `msg`: history, notices, tools bound to this room and this turn. */
   createInput(msg: PlatformMessage): Promise<AgentInput>;
 }

@@ -1,0 +1,18 @@
+export { SimpleAdapter } from './simple-adapter.js';
+export type { MessageContext, RestClientPorts, SimpleAdapterOptions } from './simple-adapter.js';
+export type { FrameworkAdapter } from './framework-adapter.js';
+export type { ExecutionContext, Preprocessor } from './preprocessor.js';
+export type { PlatformEvent } from './events.js';
+export type { HistoryConverter, RawHistoryMessage } from './history.js';
+export { HistoryProvider } from './history.js';
+export type * from './tools.js';
+export type { Participant } from './participants.js';
+export type { AgentInput } from './agent-input.js';
+export type { AdapterFeatures, FeatureOptions } from './features.js';
+export { PlatformMessage } from './platform-message.js';
+export { DeliveryFailedError, InputNotAccepted, TurnResultAlreadyReported } from '../base/band-errors.js';
+export { Turn } from './turn.js';
+export type { TurnEffect } from './turn.js';
+export { deliverReply, judgeDetachedTurn, relayReply } from './judge.js';
+export { withCustomTools } from './custom-tools.js';
+export type { CustomTool } from './custom-tools.js';
