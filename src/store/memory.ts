@@ -9,17 +9,18 @@ import type { StateStore, Stored, StoreChange, StoreEntry, StoreKey } from './po
 /** The store without a disk: everything is gone with the process. For tests, and for who asks for it by name. */
 export function createMemoryStore(clock: Clock = systemClock): StateStore {
   const records = new Map<StoreKey, Stored>();
-  let sorted: StoreKey[] = [];
+  /** All keys in order; null once a key has come or gone, until the next range asks for it. */
+  let sorted: StoreKey[] | null = null;
   let revision = 0;
   let closed = false;
 
   /** Index of the first key that is not before `key`. */
-  const seek = (key: StoreKey): number => {
+  const seek = (keys: readonly StoreKey[], key: StoreKey): number => {
     let low = 0;
-    let high = sorted.length;
+    let high = keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (compareKeys(sorted[middle] as StoreKey, key) < 0) low = middle + 1;
+      if (compareKeys(keys[middle] as StoreKey, key) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -30,11 +31,11 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
   const apply = (change: StoreChange): void => {
     switch (change.kind) {
       case 'put':
-        if (!records.has(change.key)) sorted.splice(seek(change.key), 0, change.key);
+        if (!records.has(change.key)) sorted = null;
         records.set(change.key, { value: change.value.slice(), revision });
         return;
       case 'delete':
-        if (records.delete(change.key)) sorted.splice(seek(change.key), 1);
+        if (records.delete(change.key)) sorted = null;
         return;
       case 'check':
         return;
@@ -53,8 +54,9 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     async range(options) {
       guard();
       const limit = rangeLimit(options);
-      const from = seek(options.from);
-      const to = seek(options.to);
+      sorted ??= [...records.keys()].sort(compareKeys);
+      const from = seek(sorted, options.from);
+      const to = seek(sorted, options.to);
       const span = Math.min(limit, Math.max(0, to - from));
       const keys = options.reverse ? sorted.slice(to - span, to).reverse() : sorted.slice(from, from + span);
       return keys.map((key): StoreEntry => ({ key, ...copy(records.get(key) as Stored) }));
@@ -74,7 +76,7 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     async close() {
       closed = true;
       records.clear();
-      sorted = [];
+      sorted = null;
     },
   };
   return store;
