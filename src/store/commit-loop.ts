@@ -2,7 +2,7 @@ import { type Deferred, deferred } from '../base/async.js';
 import { GatewayError, toError } from '../base/errors.js';
 import { refusalOf } from './conditions.js';
 import { DATA, decodeRevision, encodeStored, META_REVISION } from './level-layout.js';
-import type { Level } from './leveldb.js';
+import type { Level, LevelOperation } from './level.js';
 import { weigh } from './limits.js';
 import type { StoreChange, StoreKey } from './port.js';
 
@@ -11,8 +11,6 @@ interface Waiting {
   readonly bytes: number;
   readonly settled: Deferred<number>;
 }
-
-type Operation = { type: 'put'; key: string; value: Uint8Array } | { type: 'del'; key: string };
 
 /** Bytes of batches that may wait for the write in flight; one more is refused with `QUEUE_FULL`. */
 const MAX_WAITING_BYTES = 64 * 1_024 * 1_024;
@@ -97,7 +95,7 @@ export class CommitLoop {
 
   async #commitGroup(level: Level, group: Waiting[]): Promise<void> {
     const accepted: { batch: Waiting; revision: number }[] = [];
-    const operations: Operation[] = [];
+    const operations: LevelOperation[] = [];
     let revision = this.#revision;
     try {
       const revisions = await this.#revisionsWished(level, group);
@@ -123,7 +121,7 @@ export class CommitLoop {
       }
       if (accepted.length === 0) return;
       operations.push({ type: 'put', key: META_REVISION, value: encodeStored(new Uint8Array(), revision) });
-      await level.batch(operations, { sync: true });
+      await level.write(operations);
     } catch (error) {
       await this.#recover(toError(error), revision, group, accepted);
       return;

@@ -1,17 +1,15 @@
 import { mkdir, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { ClassicLevel } from 'classic-level';
 import { backoffMs } from '../base/backoff.js';
 import { type Clock, systemClock } from '../base/clock.js';
 import { GatewayError, isGatewayError } from '../base/errors.js';
 import { type Logger, silentLogger } from '../base/log.js';
 import { CommitLoop } from './commit-loop.js';
 import { grantLease } from './lease.js';
+import { type Level, type OpenLevel, openClassicLevel } from './level.js';
 import { DATA, decodeStored, META_CLEAN, META_REVISION } from './level-layout.js';
 import { rangeLimit } from './limits.js';
 import type { StateStore, StoreEntry } from './port.js';
-
-export type Level = ClassicLevel<string, Uint8Array>;
 
 export interface LevelStoreOptions {
   /** The store's own folder; made when missing. One process owns it at a time, by the kernel's lock. */
@@ -19,7 +17,7 @@ export interface LevelStoreOptions {
   clock?: Clock;
   log?: Logger;
   /** Opens the database; default LevelDB. */
-  openLevel?: (folder: string) => Promise<Level>;
+  openLevel?: OpenLevel;
   /** Told when a damaged folder was moved aside, with its new path. */
   onDamaged?: (movedTo: string) => void;
 }
@@ -112,7 +110,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
       const limit = rangeLimit(range);
       if (limit === 0) return [];
       const entries: StoreEntry[] = [];
-      for await (const [key, bytes] of usable().iterator({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
+      for await (const [key, bytes] of usable().entries({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
         entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
       }
       return entries;
@@ -131,7 +129,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
       const last = level;
       level = null;
       if (!last) return;
-      await last.put(META_CLEAN, new Uint8Array(), { sync: true }).catch((error: unknown) => {
+      await last.write([{ type: 'put', key: META_CLEAN, value: new Uint8Array() }]).catch((error: unknown) => {
         log.warn({ err: error }, 'store closed without its clean mark: the next start reads every record once');
       });
       await last.close();
@@ -140,17 +138,8 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
   return store;
 }
 
-async function openClassicLevel(folder: string): Promise<Level> {
-  const level: Level = new ClassicLevel<string, Uint8Array>(folder, { keyEncoding: 'utf8', valueEncoding: 'view' });
-  await level.open();
-  return level;
-}
-
 /** Opens the folder and, after an unclean stop, reads every record once so that damage shows now and not at night. */
-async function openAndCheck(
-  folder: string,
-  openLevel: (folder: string) => Promise<Level>,
-): Promise<{ level: Level; revision: number }> {
+async function openAndCheck(folder: string, openLevel: OpenLevel): Promise<{ level: Level; revision: number }> {
   let level: Level;
   try {
     level = await openLevel(folder);
@@ -160,8 +149,9 @@ async function openAndCheck(
   try {
     const stored = await level.get(META_REVISION);
     const clean = (await level.get(META_CLEAN)) !== undefined;
-    if (!clean) for await (const [, bytes] of level.iterator({ gte: DATA, fillCache: false })) decodeStored(bytes);
-    await level.batch([{ type: 'del', key: META_CLEAN }], { sync: true });
+    if (!clean)
+      for await (const [, bytes] of level.entries({ gte: DATA, lt: `${DATA}\u{10FFFF}` })) decodeStored(bytes);
+    await level.write([{ type: 'del', key: META_CLEAN }]);
     return { level, revision: stored ? decodeStored(stored).revision : 0 };
   } catch (error) {
     await level.close().catch(() => undefined); // the error that counts is the one that led here

@@ -1,21 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ClassicLevel } from 'classic-level';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { deferred } from '../../src/base/async.js';
-import { type Level, openLevelStore } from '../../src/store/leveldb.js';
+import { openClassicLevel } from '../../src/store/level.js';
+import { openLevelStore } from '../../src/store/leveldb.js';
 import type { StoreChange } from '../../src/store/port.js';
 import { createManualClock } from '../../src/testing/manual-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const put = (key: string, bytes = 10): StoreChange => ({ kind: 'put', key, value: new Uint8Array(bytes).fill(7) });
-
-const openReal = async (folder: string): Promise<Level> => {
-  const level: Level = new ClassicLevel(folder, { keyEncoding: 'utf8', valueEncoding: 'view' });
-  await level.open();
-  return level;
-};
 
 describe('LevelDB store', () => {
   it('has one owner per folder', async () => {
@@ -44,13 +38,14 @@ describe('LevelDB store', () => {
     const store = await openLevelStore({
       folder,
       openLevel: async (path) => {
-        const level = await openReal(path);
-        const batch = level.batch.bind(level) as (...args: unknown[]) => Promise<void>;
-        const counting = (...args: unknown[]) => {
-          writes += 1;
-          return batch(...args);
+        const level = await openClassicLevel(path);
+        return {
+          ...level,
+          write: (operations) => {
+            writes += 1;
+            return level.write(operations);
+          },
         };
-        return Object.assign(level, { batch: counting });
       },
     });
     onTestFinished(() => store.close());
@@ -85,8 +80,8 @@ describe('LevelDB store', () => {
   it('finds a record that does not read after an unclean stop', async () => {
     const parent = await tempFolder();
     const folder = join(parent, 'store');
-    const level = await openReal(folder);
-    await level.put('d' + 'short', new Uint8Array([1]), { sync: true });
+    const level = await openClassicLevel(folder);
+    await level.write([{ type: 'put', key: 'd' + 'short', value: new Uint8Array([1]) }]);
     await level.close();
     const moved: string[] = [];
     const store = await openLevelStore({ folder, onDamaged: (path) => moved.push(path) });
@@ -104,17 +99,17 @@ describe('LevelDB store', () => {
         clock,
         openLevel: async (path) => {
           if (state.refuseOpen) throw Object.assign(new Error('no space'), { code: 'LEVEL_DATABASE_NOT_OPEN' });
-          const level = await openReal(path);
-          const batch = level.batch.bind(level) as (...args: unknown[]) => Promise<void>;
+          const level = await openClassicLevel(path);
           state.opened.resolve();
-          return Object.assign(level, {
-            batch: async (...args: unknown[]) => {
+          return {
+            ...level,
+            write: async (operations) => {
               const { fail } = state;
               state.fail = null;
-              if (fail !== 'before') await batch(...args);
+              if (fail !== 'before') await level.write(operations);
               if (fail) throw Object.assign(new Error('IO error'), { code: 'LEVEL_IO_ERROR' });
             },
-          });
+          };
         },
       });
       onTestFinished(() => store.close());
