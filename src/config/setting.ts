@@ -13,6 +13,10 @@ export interface SettingAbout {
   readonly secret?: boolean;
   /** Environment names kept for parity with other programs; the setting's own name wins over them. */
   readonly aliases?: readonly string[];
+  /** Environment name outside the rule, e.g. `PORT`. */
+  readonly env?: string;
+  /** Flag outside the rule, without its dashes, e.g. `rest-url`. */
+  readonly flag?: string;
 }
 
 /** One declared value. Its default, if any, is the schema's; its spellings follow from where it stands in a tree. */
@@ -22,6 +26,8 @@ export interface Setting<S extends z.ZodType = z.ZodType> {
   readonly help: string;
   readonly secret: boolean;
   readonly aliases: readonly string[];
+  readonly env: string | null;
+  readonly flag: string | null;
 }
 
 /** Settings by snake_case key; the unit ends the name (`_ms`, `_seconds`, `_hours`, `_bytes`, `_chars`). */
@@ -43,8 +49,8 @@ export interface SettingsGroup<T extends SettingTree = SettingTree> {
  * @param schema - keys of objects inside it are snake_case too; a secret inside it is marked with {@link secret}
  */
 export function setting<S extends z.ZodType>(schema: S, about: SettingAbout): Setting<S> {
-  const { help, secret: isSecret = false, aliases = [] } = about;
-  return Object.freeze({ [settingMark]: true as const, schema, help, secret: isSecret, aliases });
+  const { help, secret: isSecret = false, aliases = [], env = null, flag = null } = about;
+  return Object.freeze({ [settingMark]: true as const, schema, help, secret: isSecret, aliases, env, flag });
 }
 
 /**
@@ -117,8 +123,15 @@ export function settingIssues(error: z.ZodError): SettingIssue[] {
   return error.issues.flatMap((issue) => {
     const path = issue.path.map(String);
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => extraInput([...path, key], undefined));
-    return [{ path, message: issue.message, type: issue.code, input: undefined }];
+    return [{ path, message: messageOf(issue), type: issue.code, input: undefined }];
   });
+}
+
+/** What a union would have taken, since `Invalid input` helps nobody. */
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code !== 'invalid_union') return issue.message;
+  const wishes = issue.errors.flat().map(({ message }) => message.replace(/^Invalid input: (expected )?/, ''));
+  return wishes.length > 0 ? `expected one of: ${[...new Set(wishes)].join('; ')}` : issue.message;
 }
 
 function finish<T extends SettingTree>(
