@@ -49,8 +49,8 @@ export function childSignal(...parents: (AbortSignal | null | undefined)[]): Chi
 /** A promise with its two ends in hand. */
 export interface Deferred<T = void> {
   readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: unknown): void;
+  readonly resolve: (value: T) => void;
+  readonly reject: (reason: unknown) => void;
 }
 
 export function deferred<T = void>(): Deferred<T> {

@@ -20,7 +20,7 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     let high = keys.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (compareKeys(keys[middle] as StoreKey, key) < 0) low = middle + 1;
+      if (compareKeys(keys[middle] ?? '', key) < 0) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -59,7 +59,10 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
       const to = seek(sorted, options.to);
       const span = Math.min(limit, Math.max(0, to - from));
       const keys = options.reverse ? sorted.slice(to - span, to).reverse() : sorted.slice(from, from + span);
-      return keys.map((key): StoreEntry => ({ key, ...copy(records.get(key) as Stored) }));
+      return keys.flatMap((key): StoreEntry[] => {
+        const stored = records.get(key);
+        return stored ? [{ key, ...copy(stored) }] : [];
+      });
     },
     // eslint-disable-next-line @typescript-eslint/require-await -- as above
     async batch(changes) {

@@ -135,7 +135,7 @@ export class QueueRecords<T> {
   }
 
   #readDead(entry: StoreEntry): DeadRecord<T> {
-    return readJson(entry.value, this.#deadSchema) as DeadRecord<T>;
+    return readJson(entry.value, this.#deadSchema);
   }
 
   async *#all(state: 'waiting' | 'dead'): AsyncGenerator<StoreEntry> {

@@ -369,7 +369,7 @@ describe('outbox', () => {
   const writing = async (handler: { find: () => string | null; write: () => string }) => {
     const world = setUp();
     const crashed = await world.open();
-    crashed.start((() => new Promise(() => undefined)) as Handler<string>);
+    crashed.start((() => new Promise(() => undefined)));
     await crashed.put(item('m1'));
     await crashed.put(item('m2'));
     const queue = await world.open();
