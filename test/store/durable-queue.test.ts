@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { deferred } from '../../src/base/async.js';
 import { GatewayError } from '../../src/base/errors.js';
 import { silentLogger } from '../../src/base/log.js';
-import { DurableQueue, type DurableQueueOptions, type Handler } from '../../src/store/durable-queue.js';
+import { DurableQueue, type DurableQueueOptions } from '../../src/store/durable-queue.js';
 import { Inbox } from '../../src/store/inbox.js';
 import { createMemoryStore } from '../../src/store/memory.js';
 import { startOutbox } from '../../src/store/outbox.js';
@@ -369,7 +369,7 @@ describe('outbox', () => {
   const writing = async (handler: { find: () => string | null; write: () => string }) => {
     const world = setUp();
     const crashed = await world.open();
-    crashed.start((() => new Promise(() => undefined)));
+    crashed.start(() => new Promise(() => undefined));
     await crashed.put(item('m1'));
     await crashed.put(item('m2'));
     const queue = await world.open();
