@@ -1,0 +1,2 @@
+export { GenericAdapter } from './generic.js';
+export type { GenericCallback, GenericTurn } from './generic.js';
