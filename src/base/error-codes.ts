@@ -125,6 +125,10 @@ export const ERROR_CODES = {
   // Settings
   CONFIG_INVALID: row('The settings are not valid.'),
   PORT_IN_USE: row('The port is already in use.'),
+
+  // The sandbox
+  SANDBOX_REFUSED: row('The sandbox refuses this user, agent or seed.', { undelivered: true }),
+  SANDBOX_DATA: row('The data folder of the sandbox cannot be used.'),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

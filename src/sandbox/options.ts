@@ -170,7 +170,6 @@ export interface DevMessage {
 export interface DevRoom {
   readonly id: string;
   readonly title: string;
-  readonly deleted: boolean;
   readonly participants: readonly { readonly id: string; readonly type: string; readonly role: string }[];
   readonly stopped: readonly string[];
   readonly messages: readonly DevMessage[];

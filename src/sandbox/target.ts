@@ -1,0 +1,7 @@
+/** A request target in its two halves; never throws, whatever a client sends. */
+export function splitTarget(target: string | undefined): { path: string; query: URLSearchParams } {
+  const text = target ?? '/';
+  const at = text.indexOf('?');
+  if (at === -1) return { path: text, query: new URLSearchParams() };
+  return { path: text.slice(0, at), query: new URLSearchParams(text.slice(at + 1)) };
+}

@@ -1,0 +1,23 @@
+/** Text that shows nothing: white space, controls, formatting marks, code points that are ignored by default. */
+const INVISIBLE = /^[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
+
+/** True when at least one character can be seen. */
+export function isVisible(text: string): boolean {
+  return !INVISIBLE.test(text);
+}
+
+/** How deep JSON nests; 0 for a plain value. Stops counting past `limit`, and never recurses. */
+export function nestingOf(value: unknown, limit: number): number {
+  let depth = 0;
+  let level: unknown[] = [value];
+  while (level.length > 0 && depth <= limit) {
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (typeof item !== 'object' || item === null) continue;
+      for (const inner of Object.values(item)) if (typeof inner === 'object' && inner !== null) next.push(inner);
+    }
+    level = next;
+    depth += 1;
+  }
+  return depth;
+}
