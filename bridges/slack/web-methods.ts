@@ -216,4 +216,4 @@ function parse<S extends z.ZodType>(method: string, schema: S, answer: unknown):
 }
 
 /** Slack leaves what is not set empty as often as it leaves it out. */
-const filled = (value: string | null | undefined): string | null => (value ? value : null);
+const filled = (value: string | null | undefined): string | null => (value === '' ? null : (value ?? null));
