@@ -153,7 +153,6 @@ export class SocketDoor {
       waiting.settle({ outcome: 'acked', payload: frame['payload'] ?? null });
     }
     this.#touched();
-    socket;
   }
 
   /** Sends an envelope to one open connection and waits for its acknowledgement. */
