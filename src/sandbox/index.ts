@@ -18,4 +18,5 @@ export type {
   SeedUser,
   UpgradeFault,
 } from './options.js';
+export { dice, echo, type DemoSelf, type DemoStep } from './demo-agents.js';
 export { DEMO, DEMO_SEED, EMPTY_SEED } from './seed.js';

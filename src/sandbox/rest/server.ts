@@ -140,7 +140,7 @@ function applyFault(fault: RestFault, { request, requestId, answer, carryOut }: 
     return;
   }
   const isText = typeof fault.body === 'string';
-  const body = fault.body == null ? null : isText ? String(fault.body) : JSON.stringify(fault.body);
+  const body = fault.body == null ? null : typeof fault.body === 'string' ? fault.body : JSON.stringify(fault.body);
   answer({
     status: fault.status,
     body,

@@ -1,4 +1,5 @@
 import type { Change } from './change.js';
+import { charactersIn } from './content.js';
 import { badRequest, conflict, forbidden, invalid, notFound } from './problem.js';
 import * as shapes from './shapes.js';
 import {
@@ -37,7 +38,7 @@ export function requestContact(
   pointer: string,
 ): ContactRequest {
   const { world } = change;
-  if (message !== null && [...message].length > MAX_REQUEST_MESSAGE_CHARS) {
+  if (message !== null && charactersIn(message) > MAX_REQUEST_MESSAGE_CHARS) {
     throw invalid(pointer, `should be at most ${MAX_REQUEST_MESSAGE_CHARS} character(s)`);
   }
   if (recipient.id === caller.id) throw conflict('You cannot add yourself as a contact');

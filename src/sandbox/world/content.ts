@@ -6,6 +6,13 @@ export function isVisible(text: string): boolean {
   return !INVISIBLE.test(text);
 }
 
+/** Code points in a text: what the platform's limits count. */
+export function charactersIn(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
+  return count;
+}
+
 /** How deep JSON nests; 0 for a plain value. Stops counting past `limit`, and never recurses. */
 export function nestingOf(value: unknown, limit: number): number {
   let depth = 0;

@@ -1,5 +1,5 @@
 import type { Change } from './change.js';
-import { isVisible, nestingOf } from './content.js';
+import { charactersIn, isVisible, nestingOf } from './content.js';
 import { normaliseContent, readableContent, resolveMentions } from './mentions.js';
 import { forbidden, invalid, limitReached } from './problem.js';
 import { titleFromText } from './rooms.js';
@@ -88,7 +88,7 @@ export function postEvent(
 ): Message {
   refuseStopped(room, agent, 'events');
   if (!isVisible(content)) throw invalid('/event/content', "can't be blank");
-  if ([...content].length > MAX_EVENT_CHARS) {
+  if (charactersIn(content) > MAX_EVENT_CHARS) {
     throw invalid('/event/content', `should be at most ${MAX_EVENT_CHARS} character(s)`);
   }
   checkMetadata(messageType, metadata);

@@ -100,7 +100,7 @@ export function sortedListing<Row>(
     total: sorted.length,
     after(place) {
       if (place === null) return sorted;
-      const [id = '', sort = ''] = splitOnce(place);
+      const [id, sort] = splitOnce(place);
       return sorted.filter((row) => compare(keyOf(row), { sort, id }) > 0);
     },
     placeOf: (row) => `${keyOf(row).id} ${keyOf(row).sort}`,

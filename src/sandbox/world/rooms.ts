@@ -1,5 +1,5 @@
 import type { Change } from './change.js';
-import { isVisible } from './content.js';
+import { charactersIn, isVisible } from './content.js';
 import { forbidden, invalid, limitReached, notFound } from './problem.js';
 import * as shapes from './shapes.js';
 import { startExecution } from './control.js';
@@ -71,7 +71,7 @@ export function renameRoom(change: Change, room: Room, callerId: string, title: 
 export function titleFromText(change: Change, room: Room, text: string): void {
   if (room.record.titleLocked || room.record.title !== UNTITLED) return;
   const line = text.trim().split(/[\r\n]/, 1)[0] ?? '';
-  const title = [...line.replaceAll('\0', '')].slice(0, AUTOMATIC_TITLE_CHARS).join('').trim();
+  const title = Array.from(line.replaceAll('\0', '')).slice(0, AUTOMATIC_TITLE_CHARS).join('').trim();
   if (!isVisible(title)) return;
   change.add({ kind: 'room', room: { ...room.record, title } });
 }
@@ -104,10 +104,9 @@ export function roomsTopic({ kind, id }: { kind: 'User' | 'Agent'; id: string })
 
 function checkedTitle(title: string): string {
   const trimmed = title.trim();
-  const length = [...trimmed].length;
+  const length = charactersIn(trimmed);
   if (!isVisible(trimmed)) throw invalid('/chat/title', "can't be blank");
   if (length > MAX_TITLE_CHARS) throw invalid('/chat/title', `should be at most ${MAX_TITLE_CHARS} character(s)`);
-  // eslint-disable-next-line no-control-regex -- NUL is one of the characters a title may not hold
   if (/[\r\n\0]/.test(trimmed)) throw invalid('/chat/title', 'must not contain line breaks or NUL');
   return trimmed;
 }
