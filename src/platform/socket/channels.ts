@@ -59,6 +59,7 @@ export class Channels {
   #queueHead = 0;
   #joinsInFlight = 0;
   #awaited = 0;
+  #recovering = false;
   #joined = 0;
   #ended: GatewayError | null = null;
 
@@ -111,21 +112,24 @@ export class Channels {
     const onSocket = channel.state === 'joined' || channel.state === 'joining';
     const { joinRef } = channel;
     this.#forget(channel, new GatewayError('BAND_LINK_CLOSED', { message: 'The topic was left.', details: { topic } }));
+    this.#announceRecovery();
     return onSocket ? this.#sendLeave(topic, joinRef) : Promise.resolve();
   }
 
   /** A socket opened: everything known is joined on it. */
   attach(connection: Connection): void {
     this.#connection = connection;
+    this.#recovering = true;
     this.#awaited = this.#channels.size;
     for (const channel of this.#channels.values()) channel.awaited = true;
     for (const channel of this.#channels.values()) this.#enqueue(channel);
-    if (this.#awaited === 0) this.#events.recovered();
+    this.#announceRecovery();
   }
 
   /** The socket is gone: nothing is joined, nobody answers any more, everything waits for the next one. */
   detach(): void {
     this.#connection = null;
+    this.#recovering = false;
     this.#queue = [];
     this.#queueHead = this.#joinsInFlight = this.#awaited = this.#joined = 0;
     this.#cancelTimers();
@@ -163,7 +167,11 @@ export class Channels {
     }
     if (event === PHX.error) this.#crashed(channel);
     else if (event === PHX.close) this.#lose(channel, 'closed by the platform');
-    else this.#events.push(topic, event, payload);
+    else {
+      this.#events.push(topic, event, payload);
+      return;
+    }
+    this.#announceRecovery();
   }
 
   #add(topic: string): Channel {
@@ -218,6 +226,7 @@ export class Channels {
         if (payload === undefined) this.#joinTimedOut(channel);
         else this.#joinAnswered(channel, payload);
       }
+      this.#announceRecovery();
       this.#pump();
     };
     this.#pending.set(ref, settle);
@@ -299,12 +308,13 @@ export class Channels {
     if (!channel.awaited) return;
     channel.awaited = false;
     this.#awaited -= 1;
-    // After the caller is done: `lost` and the like come before `recovered`.
-    if (this.#awaited === 0) {
-      queueMicrotask(() => {
-        if (this.#connection) this.#events.recovered();
-      });
-    }
+  }
+
+  /** Said once per socket, after all that the last answer led to. */
+  #announceRecovery(): void {
+    if (!this.#recovering || this.#awaited > 0) return;
+    this.#recovering = false;
+    this.#events.recovered();
   }
 
   #sendLeave(topic: string, joinRef: string | null): Promise<void> {
