@@ -126,6 +126,9 @@ export const ERROR_CODES = {
   CONFIG_INVALID: row('The settings are not valid.'),
   PORT_IN_USE: row('The port is already in use.'),
 
+  // The service
+  CONTROL_UNREACHABLE: row('No running gateway answers for this data directory.', { undelivered: true }),
+
   // The sandbox
   SANDBOX_REFUSED: row('The sandbox refuses this user, agent or seed.', { undelivered: true }),
   SANDBOX_DATA: row('The data folder of the sandbox cannot be used.'),

@@ -1,0 +1,147 @@
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import type { Redactor } from '../base/redact.js';
+import type { AgentEntry, Config } from '../config/load.js';
+import type { Blocker, BridgePorts, DeadLetters } from '../core/bridge.js';
+import type { FrameworkAdapter } from '../core/framework-adapter.js';
+import { createAgentsPart } from './agents-part.js';
+import type { BridgeTable } from './bridge-table.js';
+import { createControlSocket } from './control-socket.js';
+import { createHealth } from './health.js';
+import { createHostedAgent, type AgentLike, type HostedAgent } from './hosted-agent.js';
+import { createHttpHost, type HttpHost } from './http-host.js';
+import { inOrder } from './lifecycle.js';
+import { createPromMetrics } from './metrics.js';
+import { createMetricsDoor, exposeStates } from './metrics-door.js';
+import { reportAgent, type AgentReport, type GatewayReport } from './report.js';
+import { createStatusDoor } from './status-door.js';
+import { createStorePart } from './store-part.js';
+
+/** The world as the service gets it. */
+export interface GatewayPorts {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly redactor: Redactor;
+  /** Shown on the status page. */
+  readonly version: string;
+  readonly dispatcher?: Dispatcher;
+  createAgent(entry: AgentEntry, adapter: FrameworkAdapter, conflictPolicy: 'reject' | 'configured'): AgentLike;
+  /** How an Agent's connection to the platform is, where that can be told. */
+  linkOf(agent: AgentLike): AgentReport['link'];
+}
+
+/** The running service. */
+export interface Gateway {
+  readonly http: HttpHost;
+  readonly agents: readonly HostedAgent[];
+  /** What keeps it from being ready; empty when nothing does. */
+  blockers(): readonly Blocker[];
+  report(): Promise<GatewayReport>;
+  /**
+   * Opens the store, the HTTP server and every bridge, and begins to connect the Agents. Resolves before they are
+   * connected.
+   *
+   * @throws {GatewayError} `PORT_IN_USE`, `STORE_LOCKED`, `STORE_IO`, `CONFIG_INVALID`; everything is closed again then
+   */
+  start(): Promise<void>;
+  /**
+   * Not ready any more, then a pause for load balancers, then Agents, HTTP server and store in that order. Called
+   * again, it waits for the same end.
+   */
+  stop(): Promise<void>;
+}
+
+/** Puts the service together: store, HTTP server, operator socket, and an Agent with its bridge for every entry. */
+export function createGateway(config: Config, bridges: BridgeTable, ports: GatewayPorts): Gateway {
+  const { service } = config;
+  const { clock, log } = ports;
+  const startedAt = clock.now();
+  let stoppingSince: number | null = null;
+  let stopped: Promise<void> | null = null;
+
+  const metrics = createPromMetrics();
+  const health = createHealth();
+  const store = createStorePart({ kind: service.store, dataDir: service.dataDir }, { clock, log });
+  const http = createHttpHost(service.http, { log, metrics, clock });
+  const bridgePorts = (entry: AgentEntry): BridgePorts => ({
+    ...ports,
+    log: log.child({ agent: entry.name }),
+    metrics,
+    http,
+    store: store.store,
+  });
+  const agents = config.agents.map((entry) =>
+    createHostedAgent({
+      name: entry.name,
+      bridgeName: entry.options.bridge,
+      onSuperseded: entry.options.onSuperseded,
+      stopTimeoutSeconds: service.shutdown.timeoutSeconds,
+      openBridge: async () => await doorOf(bridges, entry).open(entry, bridgePorts(entry)),
+      createAgent: (adapter, policy) => ports.createAgent(entry, adapter, policy),
+      clock,
+      log,
+    }),
+  );
+  const control = createControlSocket(service.dataDir, () => deadLettersOf(agents));
+  const whole = inOrder('band-gateway', [store, http, control, createAgentsPart(agents, log)]);
+
+  health.watch(() => (stoppingSince === null ? [] : [stoppingBlocker(stoppingSince)]));
+  health.watch(() => store.blockers());
+  health.watch(() => agents.flatMap((hosted) => hosted.blockers()));
+  exposeStates(metrics, agents, () => health.blockers().length);
+
+  const report = async (): Promise<GatewayReport> => ({
+    version: ports.version,
+    now: clock.now(),
+    startedAt,
+    publicUrl: http.publicUrl,
+    platformUrl: service.platform.restUrl,
+    blockers: health.blockers(),
+    agents: await Promise.all(agents.map((hosted) => reportAgent(hosted, hosted.agent && ports.linkOf(hosted.agent)))),
+  });
+  const onError = (error: unknown): void => {
+    log.error({ err: error }, 'a page of the service failed');
+  };
+  http.exact('/', createStatusDoor(report, { token: service.http.statusToken, onError }));
+  http.exact('/healthz', health.live);
+  http.exact('/readyz', health.ready);
+  http.exact('/metrics', createMetricsDoor(metrics, onError));
+
+  const stop = async (): Promise<void> => {
+    stoppingSince = clock.now();
+    if (service.shutdown.delayMs > 0) await clock.sleep(service.shutdown.delayMs);
+    await whole.stop();
+  };
+
+  return {
+    http,
+    agents,
+    blockers: () => health.blockers(),
+    report,
+    async start() {
+      await whole.start();
+      http.opened();
+    },
+    stop() {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+function doorOf(bridges: BridgeTable, entry: AgentEntry): BridgeTable[string] {
+  const door = bridges[entry.options.bridge];
+  if (!door) throw new TypeError(`This program has no bridge named ${entry.options.bridge}.`);
+  return door;
+}
+
+function deadLettersOf(agents: readonly HostedAgent[]): ReadonlyMap<string, DeadLetters> {
+  return new Map(
+    agents.flatMap(({ name, bridge }) => (bridge?.deadLetters ? [[name, bridge.deadLetters] as const] : [])),
+  );
+}
+
+function stoppingBlocker(since: number): Blocker {
+  return { name: 'shutdown', message: 'The service is shutting down.', action: 'Nothing.', since };
+}

@@ -1,0 +1,68 @@
+import path from 'node:path';
+import type { Clock } from '../base/clock.js';
+import { isGatewayError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import type { Blocker } from '../core/bridge.js';
+import type { StateStore } from '../store/port.js';
+import type { Lifecycle } from './lifecycle.js';
+
+export interface StorePart extends Lifecycle {
+  /** The store, once started. */
+  readonly store: StateStore;
+  /** Names the store while it takes no writes. */
+  blockers(): readonly Blocker[];
+}
+
+const PROBE_MS = 2_000;
+const PROBE_KEY = 'service/probe';
+
+/** Opens the durable state under the data directory, or one in memory, watches it, and closes it last of all. */
+export function createStorePart(
+  { kind, dataDir }: { readonly kind: 'leveldb' | 'memory'; readonly dataDir: string },
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+): StorePart {
+  let store: StateStore | null = null;
+  let refusing: { readonly since: number; readonly message: string } | null = null;
+  let stopProbing: () => void = () => undefined;
+
+  const probe = (): void => {
+    // A condition without a change costs nothing on disk, and is refused like any write.
+    store?.batch([{ kind: 'check', key: PROBE_KEY, ifRevision: null }]).then(
+      () => {
+        refusing = null;
+      },
+      (error: unknown) => {
+        if (isGatewayError(error, 'STORE_CLOSED')) return;
+        const message = error instanceof Error ? error.message : String(error);
+        refusing = { since: refusing?.since ?? clock.now(), message };
+      },
+    );
+  };
+
+  return {
+    name: 'store',
+    get store() {
+      if (!store) throw new TypeError('The store is not open yet.');
+      return store;
+    },
+    blockers() {
+      if (!refusing) return [];
+      const action = 'Look at the disk under data_dir: space, permissions, errors. It reopens by itself.';
+      return [{ name: 'store', message: refusing.message, action, since: refusing.since }];
+    },
+    async start() {
+      if (kind === 'memory') {
+        const { createMemoryStore } = await import('../store/memory.js');
+        store = createMemoryStore(clock);
+      } else {
+        const { openLevelStore } = await import('../store/leveldb.js');
+        store = await openLevelStore({ folder: path.join(dataDir, 'store'), clock, log });
+      }
+      stopProbing = clock.every(PROBE_MS, probe);
+    },
+    async stop() {
+      stopProbing();
+      await store?.close();
+    },
+  };
+}
