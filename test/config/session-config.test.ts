@@ -62,7 +62,7 @@ describe('SessionConfig', () => {
   it('R-105 has fourteen fields with the documented defaults', () => {
     expect(new SessionConfig().modelDump()).toEqual(DEFAULTS);
     expect(Object.keys(SESSION_FIELDS)).toHaveLength(14);
-    expect({ ...new SessionConfig({}) }).toEqual(DEFAULTS);
+    expect(Object.keys(new SessionConfig()).sort()).toEqual([...FIELDS].sort());
   });
 
   it.each(FIELDS)('R-106 %s is read from the environment under its snake_case name', (field) => {
