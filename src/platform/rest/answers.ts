@@ -6,7 +6,7 @@ import { badAnswer, type RestAnswer } from './transport.js';
 /** Answers of Band's API taken apart: `{ data }`, and for lists `{ data, metadata }`. */
 
 const envelopeSchema = z.looseObject({ data: z.unknown() });
-const listSchema = z.looseObject({ data: z.array(z.unknown()), metadata: z.unknown() });
+const listSchema = z.looseObject({ data: z.array(z.unknown()), metadata: z.unknown().optional() });
 const pageMetadataSchema = z.looseObject({
   page: z.int().nullish().catch(null),
   page_size: z.int().nullish().catch(null),
