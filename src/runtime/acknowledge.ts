@@ -1,0 +1,61 @@
+import { isGatewayError } from '../base/errors.js';
+import type { MarkResult } from '../platform/rest/band-rest.js';
+import type { RoomEnvironment, RoomState } from './room-state.js';
+
+/**
+ * Tells the platform that a message is done. That it is done is recorded before the call, so whatever becomes of the
+ * call, only the call is made again (R-187).
+ *
+ * @returns false when the platform does not know yet
+ */
+export async function acknowledge(env: RoomEnvironment, room: RoomState, messageId: string): Promise<boolean> {
+  env.ledger.intendAck(room.roomId, messageId);
+  const { controls } = room;
+  try {
+    const mark = await env.rest.markProcessed(room.roomId, messageId, { signal: env.lastResort });
+    return taken(env, room, messageId, mark, controls);
+  } catch (error) {
+    env.log.warn({ err: error, roomId: room.roomId, messageId }, 'a message is done but could not be marked yet');
+    return false;
+  }
+}
+
+/** Repeats an acknowledgement whose first call failed. */
+export async function retryAck(env: RoomEnvironment, room: RoomState, messageId: string): Promise<boolean> {
+  const { rest, ledger, log, lastResort } = env;
+  const { roomId, controls } = room;
+  try {
+    const mark = await rest.markProcessed(roomId, messageId, { signal: lastResort }).catch(async (error: unknown) => {
+      // The platform closes an attempt with the answer that got lost; a message that is open all the same needs a
+      // new attempt before it can be marked.
+      if (!isGatewayError(error, 'BAND_INVALID')) throw error;
+      const claim = await rest.markProcessing(roomId, messageId, { signal: lastResort });
+      return claim.kind === 'stopped' ? claim : rest.markProcessed(roomId, messageId, { signal: lastResort });
+    });
+    return taken(env, room, messageId, mark, controls);
+  } catch (error) {
+    if (lastResort.aborted) return false;
+    const left = ledger.ackRetryFailed(roomId, messageId);
+    log.warn({ err: error, roomId, messageId, givenUp: left === 'given_up' }, 'a done message could not be marked');
+    return false;
+  }
+}
+
+/** Repeats every outstanding acknowledgement of the room. @returns false when one is still outstanding */
+export async function retryAcks(env: RoomEnvironment, room: RoomState): Promise<boolean> {
+  for (const messageId of env.ledger.ackPendingOf(room.roomId)) {
+    if (room.ended || !(await retryAck(env, room, messageId))) {
+      if (env.ledger.isAckPending(room.roomId, messageId)) return false;
+    }
+  }
+  return true;
+}
+
+function taken(env: RoomEnvironment, room: RoomState, messageId: string, mark: MarkResult, controls: number): boolean {
+  if (mark.kind === 'stopped') {
+    room.stoppedByPlatform(controls);
+    return false;
+  }
+  env.ledger.complete(room.roomId, messageId);
+  return true;
+}

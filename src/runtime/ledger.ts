@@ -1,0 +1,110 @@
+/** Completed messages remembered per room. */
+const MAX_COMPLETED_PER_ROOM = 500;
+
+interface RoomLedger {
+  inFlight: Set<string>;
+  /** Message id to failed acknowledgement retries. */
+  ackPending: Map<string, number>;
+  /** In order of completion, oldest first. */
+  completed: Set<string>;
+}
+
+/**
+ * What is known about each message of each room: being worked on, done but not yet acknowledged, acknowledged. One
+ * ledger serves all rooms of an Agent and outlives a room's execution, so a room that is left and joined again
+ * repeats the acknowledgement and not the work. Every operation is O(1); rooms without entries cost nothing.
+ */
+export class Ledger {
+  readonly #rooms = new Map<string, RoomLedger>();
+  readonly #maxAckRetries: number;
+
+  /** @param maxAckRetries - failed acknowledgement retries after which a message counts as completed */
+  constructor(maxAckRetries: number) {
+    this.#maxAckRetries = maxAckRetries;
+  }
+
+  /** Takes the message for this process. @returns false when it is already being worked on */
+  claim(roomId: string, messageId: string): boolean {
+    const room = this.#open(roomId);
+    if (room.inFlight.has(messageId)) return false;
+    room.inFlight.add(messageId);
+    return true;
+  }
+
+  release(roomId: string, messageId: string): void {
+    const room = this.#rooms.get(roomId);
+    if (!room) return;
+    room.inFlight.delete(messageId);
+    this.#dropIfEmpty(roomId, room);
+  }
+
+  /** Records that the work is done, before the platform is told: a crash of the call cannot repeat the work (W-21). */
+  intendAck(roomId: string, messageId: string): void {
+    const room = this.#open(roomId);
+    if (!room.ackPending.has(messageId)) room.ackPending.set(messageId, 0);
+  }
+
+  isAckPending(roomId: string, messageId: string): boolean {
+    return this.#rooms.get(roomId)?.ackPending.has(messageId) ?? false;
+  }
+
+  /** Ids whose acknowledgement is outstanding, oldest first, as a copy. */
+  ackPendingOf(roomId: string): readonly string[] {
+    const pending = this.#rooms.get(roomId)?.ackPending;
+    return pending && pending.size > 0 ? [...pending.keys()] : [];
+  }
+
+  /** Counts a failed retry. @returns `given_up` when the message counts as completed from now on */
+  ackRetryFailed(roomId: string, messageId: string): 'pending' | 'given_up' {
+    const room = this.#rooms.get(roomId);
+    const failed = room?.ackPending.get(messageId);
+    if (!room || failed === undefined) return 'given_up';
+    if (failed + 1 >= this.#maxAckRetries) {
+      this.complete(roomId, messageId);
+      return 'given_up';
+    }
+    room.ackPending.set(messageId, failed + 1);
+    return 'pending';
+  }
+
+  /** The platform knows that the message is done. */
+  complete(roomId: string, messageId: string): void {
+    const room = this.#open(roomId);
+    room.ackPending.delete(messageId);
+    room.completed.delete(messageId);
+    room.completed.add(messageId);
+    if (room.completed.size > MAX_COMPLETED_PER_ROOM) {
+      room.completed.delete(room.completed.values().next().value as string);
+    }
+  }
+
+  isCompleted(roomId: string, messageId: string): boolean {
+    return this.#rooms.get(roomId)?.completed.has(messageId) ?? false;
+  }
+
+  /** The room was left: outstanding acknowledgements stay, what is done is forgotten. */
+  forgetCompleted(roomId: string): void {
+    const room = this.#rooms.get(roomId);
+    if (!room) return;
+    room.completed.clear();
+    this.#dropIfEmpty(roomId, room);
+  }
+
+  /** Rooms that have any entry. */
+  get rooms(): number {
+    return this.#rooms.size;
+  }
+
+  #open(roomId: string): RoomLedger {
+    let room = this.#rooms.get(roomId);
+    if (!room) {
+      room = { inFlight: new Set(), ackPending: new Map(), completed: new Set() };
+      this.#rooms.set(roomId, room);
+    }
+    return room;
+  }
+
+  #dropIfEmpty(roomId: string, room: RoomLedger): void {
+    if (room.inFlight.size + room.ackPending.size + room.completed.size === 0) this.#rooms.delete(roomId);
+  }
+}

@@ -1,0 +1,76 @@
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import type { AgentInput } from '../core/agent-input.js';
+import type { AgentToolsProtocol } from '../core/tools.js';
+import type { ParticipantAddedEvent, ParticipantRemovedEvent, PlatformEvent } from '../core/events.js';
+import type { Turn } from '../core/turn.js';
+import type { BandRest } from '../platform/rest/band-rest.js';
+import type { AttemptBook } from './attempts.js';
+import type { Cycle } from './cycle.js';
+import type { Deadlines } from './deadlines.js';
+import type { ExecutionContext } from './execution-context.js';
+import type { Gate } from './gate.js';
+import type { Ledger } from './ledger.js';
+import type { ResyncTimes } from './schedule.js';
+import type { WorkingIndicator } from './working-indicator.js';
+
+/** Somebody came into a room or left it. */
+export type ParticipantEvent = ParticipantAddedEvent | ParticipantRemovedEvent;
+
+/** What all rooms of an Agent share. */
+export interface RoomEnvironment {
+  readonly agentId: string;
+  readonly rest: BandRest;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: () => number;
+  readonly times: ResyncTimes;
+  readonly maxCycleSeconds: number | null;
+  readonly reportTurnFailuresToRoom: boolean;
+  readonly ledger: Ledger;
+  readonly attempts: AttemptBook;
+  /** Bounds how many rooms ask the platform for work at the same time. */
+  readonly gate: Gate;
+  readonly deadlines: Deadlines;
+  /** Null where the working state is not reported. */
+  readonly indicator: WorkingIndicator | null;
+  /** Ends the marks that outlive a stop. */
+  readonly lastResort: AbortSignal;
+  /** Hides secrets in text that leaves the process. */
+  readonly redact: (text: string) => string;
+  openContext(roomId: string): ExecutionContext;
+  /** @param onStopped - called when the platform refuses a post because the agent is stopped in the room */
+  openTools(context: ExecutionContext, turn: Turn, onStopped: () => void): AgentToolsProtocol;
+  preprocess(context: ExecutionContext, event: PlatformEvent): Promise<AgentInput | null>;
+  /** Hands the input to the adapter. */
+  handle(input: AgentInput): Promise<void>;
+  /** Tells those who asked to be told. Never rejects. */
+  participantChanged(roomId: string, change: ParticipantEvent): Promise<void>;
+}
+
+/** One room as the parts of its execution see it. */
+export interface RoomState {
+  readonly roomId: string;
+  /** A received or noticed stop holds the room. */
+  paused: boolean;
+  /** Control signals received so far: tells whether one came during a call. */
+  readonly controls: number;
+  /** The room takes no new work. */
+  readonly ended: boolean;
+  /** The message in hand, from its claim to the end of its cycle. */
+  cycle: Cycle | null;
+  /** Insertion time of the newest message that was worked off. */
+  doneUpTo: string | null;
+  /** Ends calls that only look for work. */
+  readonly reads: AbortSignal;
+  /** Made at the first message. */
+  openContext(): ExecutionContext;
+  /** New work came over the socket. */
+  sawWork(): void;
+  /**
+   * The platform refused a call because the agent is stopped here.
+   *
+   * @param controls - {@link RoomState.controls} before the call: a newer signal knows better
+   */
+  stoppedByPlatform(controls: number): void;
+}
