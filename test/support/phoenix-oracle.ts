@@ -47,12 +47,12 @@ const fakedClock: Clock = {
   },
 };
 
-export function createOracleClient(name: OracleName): OracleClient {
-  return name === 'ours' ? ours() : official();
+export function createOracleClient(name: OracleName, random = () => 0.5): OracleClient {
+  return name === 'ours' ? ours(random) : official();
 }
 
 /** Ours takes no event it does not know, so the conversations use `message_created`, whose id is what is seen. */
-function ours(): OracleClient {
+function ours(random: () => number): OracleClient {
   const platform = new MemoryPlatform();
   const seen: string[] = [];
   const link = createBandLink({
@@ -62,7 +62,7 @@ function ours(): OracleClient {
     onConflict: 'supersede',
     openWebSocket: platform.openWebSocket,
     clock: fakedClock,
-    random: () => 0.5,
+    random,
   });
   void (async () => {
     for await (const event of link.events) {
