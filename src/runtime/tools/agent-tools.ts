@@ -8,7 +8,7 @@ import {
 import { isGatewayError } from '../../base/errors.js';
 import { createRedactor } from '../../base/redact.js';
 import { NO_FEATURES, type AdapterFeatures, type Capability } from '../../core/features.js';
-import { Roster, type Participant, type ParticipantNews } from '../../core/participants.js';
+import { Roster, type Participant } from '../../core/participants.js';
 import { schemaOf } from '../../core/tool-call.js';
 import type {
   AgentFailure,
@@ -147,7 +147,8 @@ export class AgentTools implements AgentToolsProtocol {
       if (this.#roster.get(peer.id)) return { status: 'already_in_room' };
       try {
         const added = await this.#rest.addParticipant(this.roomId, { participantId: peer.id, role }, this.#call);
-        this.#roster.merge({ ...peer, ...known(added) });
+        this.#roster.merge(peer);
+        this.#roster.merge(added);
       } catch (error) {
         if (!isGatewayError(error, 'BAND_CONFLICT')) throw error;
         this.#roster.merge(peer); // somebody else was faster
@@ -280,7 +281,7 @@ export class AgentTools implements AgentToolsProtocol {
       throw error;
     });
     if (rows.length === 0) return [];
-    this.#roster.replace(rows.map(known));
+    this.#roster.replace(rows);
     return this.participants;
   }
 
@@ -306,8 +307,4 @@ export class AgentTools implements AgentToolsProtocol {
       throw surfaced;
     }
   }
-}
-
-function known({ id, name, type, handle, description }: ParticipantNews): ParticipantNews {
-  return { id, name, type, handle, description };
 }
