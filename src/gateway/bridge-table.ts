@@ -1,5 +1,8 @@
-import type { SettingsGroup } from '../config/setting.js';
-import type { Bridge, BridgePorts, Finding } from '../core/bridge.js';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../base/clock.js';
+import type { Logger } from '../base/log.js';
+import { optionsFromSnake, type OptionsOf, type SettingsGroup, type SettingTree } from '../config/setting.js';
+import type { Bridge, BridgeModule, BridgePorts, Finding } from '../core/bridge.js';
 
 /** An agent's entry as a bridge reads it. */
 export interface BridgeEntry {
@@ -19,7 +22,49 @@ export interface BridgeDoor {
     ports: Pick<BridgePorts, 'clock' | 'dispatcher'>,
     signal: AbortSignal,
   ): Promise<readonly Finding[]>;
+  /** How to serve one client on a pair of pipes, for a bridge that can (`acp`); loads nothing else of it. */
+  readonly stdio?: () => Promise<ServeStdio>;
+}
+
+/** Serves one client on a pair of pipes until it is gone or `signal` aborts. */
+export type ServeStdio = (world: StdioWorld) => Promise<void>;
+
+export interface StdioWorld {
+  readonly input: Readable;
+  /** Takes the protocol's bytes, and nothing else. */
+  readonly output: Writable;
+  /** Given values of the bridge's group in snake_case, for `optionsFromSnake`. */
+  readonly values: unknown;
+  /** Reads the credentials anew; null when there are none. */
+  readonly credentials: () => Promise<StdioCredentials | null>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly version: string;
+  readonly signal: AbortSignal;
+}
+
+export interface StdioCredentials {
+  readonly agentId: string;
+  readonly apiKey: string;
+  readonly restUrl: string;
+  readonly wsUrl: string;
 }
 
 /** The bridges that this program has, by the name that entries use. */
 export type BridgeTable = Readonly<Record<string, BridgeDoor>>;
+
+/** A bridge with one settings group, loaded when it is used. */
+export function loadedOnUse<T extends SettingTree>(
+  settings: () => Promise<SettingsGroup<T>>,
+  load: () => Promise<BridgeModule<OptionsOf<SettingsGroup<T>>>>,
+): BridgeDoor {
+  const read = async ({ name, groups }: BridgeEntry) => {
+    const group = await settings();
+    return { name, options: optionsFromSnake(group, groups[group.name] ?? {}) };
+  };
+  return {
+    settings: async () => [await settings()],
+    open: async (entry, ports) => (await load()).open(await read(entry), ports),
+    check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),
+  };
+}

@@ -1,0 +1,13 @@
+import { Agent } from '../../../src/agent.js';
+import { BandACPServerAdapter } from '../adapter.js';
+import type { AgentMaker } from './standalone.js';
+
+/** The runtime's Agent around a bridge that serves the editors of an existing server. */
+export const createRuntimeAgent: AgentMaker = (server, credentials, conflict, deps) => {
+  const ports = { clock: deps.clock, log: deps.log, ...(deps.socketPath ? { socketPath: deps.socketPath } : {}) };
+  const adapter = new BandACPServerAdapter({}, ports, server);
+  const { agentId, apiKey, restUrl, wsUrl } = credentials;
+  return Promise.resolve(
+    Agent.create({ adapter, agentId, apiKey, restUrl, wsUrl, config: { conflictPolicy: conflict } }),
+  );
+};
