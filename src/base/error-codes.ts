@@ -132,6 +132,11 @@ export const ERROR_CODES = {
   // The sandbox
   SANDBOX_REFUSED: row('The sandbox refuses this user, agent or seed.', { undelivered: true }),
   SANDBOX_DATA: row('The data folder of the sandbox cannot be used.'),
+
+  // The relay
+  RELAY_NOT_STARTED: row('The relay has not been started.'),
+  RELAY_PEER_GONE: row('The peer can no longer be brought into the room.', { undelivered: true, tellUser: true }),
+  RELAY_PEER_UNKNOWN: row('No peer of that name may be asked.', { undelivered: true, tellUser: true }),
 } as const satisfies Record<string, ErrorRow>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
