@@ -59,6 +59,8 @@ export function createBandLink(options: BandLinkOptions): BandLink {
       droppedEvents.inc();
     },
   });
+  let garbage = 0;
+  let invalid = 0;
   const stateHandlers = new Set<(state: LinkState) => void>();
   let controlHandler: ((control: AgentControl) => void) | null = null;
 
@@ -91,7 +93,12 @@ export function createBandLink(options: BandLinkOptions): BandLink {
             return;
           case 'invalid':
             droppedFrames.inc({ reason: 'invalid_payload' });
-            log.warn({ topic, event: name, problem: push.problem }, 'band event with an invalid payload left out');
+            if (nowAndThen(invalid++)) {
+              log.warn(
+                { topic, event: name, problem: push.problem, invalid },
+                'band event with an invalid payload left out',
+              );
+            }
             return;
         }
       },
@@ -104,8 +111,8 @@ export function createBandLink(options: BandLinkOptions): BandLink {
       },
       dropped(reason, topic) {
         droppedFrames.inc({ reason });
-        if (reason === 'garbage') log.warn('band sent something that is no frame; left out');
-        else log.debug({ topic, reason }, 'band frame left out');
+        if (reason !== 'garbage') log.debug({ topic, reason }, 'band frame left out');
+        else if (nowAndThen(garbage++)) log.warn({ garbage }, 'band sent something that is no frame; left out');
       },
       down(why) {
         queue.push({ kind: 'disconnected', why });
@@ -161,6 +168,9 @@ export function createBandLink(options: BandLinkOptions): BandLink {
     closed: socket.finished,
   };
 }
+
+/** The first and every thousandth: a platform that talks nonsense must not fill the log with it. */
+const nowAndThen = (before: number): boolean => before % 1_000 === 0;
 
 function superseded({ reason, message, correlation_id }: Supersede): GatewayError {
   return new GatewayError('BAND_SUPERSEDED', {

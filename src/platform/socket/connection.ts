@@ -2,7 +2,7 @@ import type { CancelTimer, Clock } from '../../base/clock.js';
 import { decodeFrame, encodeFrame, PHOENIX_TOPIC, PHX, type Frame } from './frame.js';
 import type { OpenWebSocket, SocketEnd, WebSocketLike } from './web-socket.js';
 
-export const HEARTBEAT_INTERVAL_MS = 30_000;
+const HEARTBEAT_INTERVAL_MS = 30_000;
 /** Six pulses make a heartbeat interval; each looks whether the host slept. */
 const PULSE_MS = HEARTBEAT_INTERVAL_MS / 6;
 const PULSES_PER_HEARTBEAT = 6;
@@ -10,7 +10,7 @@ const OPEN_TIMEOUT_MS = 10_000;
 /** How long an abandoned socket may take over its closing handshake. */
 const CLOSE_GRACE_MS = 1_000;
 /** Close code of a client that gave its own connection up. */
-export const GIVEN_UP = 4000;
+const GIVEN_UP = 4000;
 
 /** How a connection ended: what the socket says, or that this side gave it up. */
 export type ConnectionEnd = SocketEnd | { readonly kind: 'given_up'; readonly why: string };
