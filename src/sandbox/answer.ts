@@ -20,7 +20,7 @@ export const data = (value: unknown, status = 200): Answer => json(status, { dat
 export const newRequestId = (): string => randomBytes(12).toString('base64url');
 
 /** The one shape of every refusal (Band API: error envelope). */
-export function errorBody(problem: Problem, requestId: string): object {
+export function errorBody(problem: Problem, requestId: string | null): object {
   return {
     error: {
       code: problem.code,

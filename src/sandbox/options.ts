@@ -148,6 +148,11 @@ export interface SandboxSwitches {
   readonly takeoverCooldownMs: number;
   /** Whether an agent's own rows in `/context` carry `delivery_status`. Default true. */
   readonly deliveryStatusOnOwnRows: boolean;
+  /**
+   * Whether `processing` on a message that is being processed leaves its attempt as it is, as newer platforms say they
+   * do, instead of opening another. Default false.
+   */
+  readonly repeatedProcessingKeepsAttempt: boolean;
 }
 
 export interface DevSocket {

@@ -36,6 +36,7 @@ export class Platform {
   readonly switches: { -readonly [Name in keyof SandboxSwitches]: SandboxSwitches[Name] } = {
     takeoverCooldownMs: 0,
     deliveryStatusOnOwnRows: true,
+    repeatedProcessingKeepsAttempt: false,
   };
   readonly #journal: Journal | null;
   readonly #log: Logger;

@@ -21,7 +21,7 @@ import { createRestServer } from './rest/server.js';
 import { Hub } from './sockets/hub.js';
 import { SOCKET_PATH, SocketServer } from './sockets/server.js';
 import { Timeline } from './world/timeline.js';
-import { createWorld } from './world/world.js';
+import { createWorld, type World } from './world/world.js';
 
 const DEFAULT_PORT = 4000;
 const DEFAULT_SLOW_READER_BYTES = 8 * 1024 * 1024;
@@ -38,9 +38,14 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const newKey = (kind: 'User' | 'Agent') => newApiKey(kind, options.random);
 
   const timeline = new Timeline(clock);
-  const world = createWorld(timeline, newId, options.limits);
+  const hub: Hub = new Hub((roomId, principalId) => world.rooms.get(roomId)?.members.has(principalId) === true);
+  const world: World = createWorld({
+    timeline,
+    newId,
+    limits: options.limits,
+    isOnline: (id) => hub.isOnline(id),
+  });
   const journal = options.dataDir == null ? null : await openJournal(options.dataDir, world);
-  const hub = new Hub((roomId, principalId) => world.rooms.get(roomId)?.members.has(principalId) === true);
   const platform = new Platform({ world, hub, journal, clock, log });
   const sockets = new SocketServer(platform, log, options.slowReaderBytes ?? DEFAULT_SLOW_READER_BYTES);
   const faults = new RestFaults();

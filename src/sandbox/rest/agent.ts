@@ -139,10 +139,10 @@ export function agentRoutes(platform: Platform): Route[] {
 
     agentRoute('POST', '/chats/:chat_id/activity', (call) => {
       const target = room(call);
-      const { working } = parseBody(activityReport, call.body);
-      platform.run((change) => {
-        reportActivity(change, target, call.caller.id, working, platform.clock.now());
-      });
+      const report = parseBody(activityReport, call.body);
+      const working = platform.run((change) =>
+        reportActivity(change, target, call.caller.id, report.working, platform.clock.now()),
+      );
       return data({ working });
     }),
   ];
@@ -189,7 +189,8 @@ function handOver(platform: Platform, room: Room, agentId: string, messages: rea
 
 function marked(platform: Platform, room: Room, { caller, params }: AgentCall, to: Mark): Answer {
   const id = params['id'] ?? '';
-  const attempt = platform.run((change) => mark(change, room, caller.id, id, to));
+  const keepsAttempt = platform.switches.repeatedProcessingKeepsAttempt;
+  const attempt = platform.run((change) => mark(change, room, caller.id, id, to, keepsAttempt));
   if (attempt === null) return noContent;
   return data({ id, status: to.mark, attempt_number: attempt, success: true });
 }

@@ -63,6 +63,7 @@ const pushFault = z.object({
 const switches = z.object({
   takeover_cooldown_ms: z.number().nonnegative().optional(),
   delivery_status_on_own_rows: z.boolean().optional(),
+  repeated_processing_keeps_attempt: z.boolean().optional(),
 });
 
 /** The development surface over HTTP: `/dev/v1/…`, {@link SandboxDev} in the wire's spelling. */
@@ -125,10 +126,13 @@ export function devRoutes(dev: SandboxDev): Route[] {
       return noContent;
     }),
     devRoute('POST', '/switches', (body) => {
-      const { takeover_cooldown_ms: cooldown, delivery_status_on_own_rows: shown } = parseBody(switches, body);
+      const wanted = parseBody(switches, body);
+      const { takeover_cooldown_ms: cooldown, delivery_status_on_own_rows: shown } = wanted;
+      const { repeated_processing_keeps_attempt: keeps } = wanted;
       dev.set({
         ...(cooldown === undefined ? {} : { takeoverCooldownMs: cooldown }),
         ...(shown === undefined ? {} : { deliveryStatusOnOwnRows: shown }),
+        ...(keeps === undefined ? {} : { repeatedProcessingKeepsAttempt: keeps }),
       });
       return noContent;
     }),

@@ -145,13 +145,27 @@ function listRooms({ world }: Platform, caller: User, query: URLSearchParams): A
 }
 
 function listMessages(room: Room, { query }: UserCall): Answer {
-  const type = choice(query, 'message_type', ['text', ...EVENT_TYPES]);
+  const types = messageTypes(query);
   const since = queryMoment(query, 'since');
   if (since !== null && query.has('cursor')) throw invalid('/since', 'cannot be combined with cursor');
-  const filters = `messages ${room.record.id} ${type ?? ''}`;
-  const answered = answerAsk(readAsk(query, 'both', filters), roomListing(room, type, since), filters);
+  const filters = `messages ${room.record.id} ${types?.join() ?? ''}`;
+  const answered = answerAsk(readAsk(query, 'both', filters), roomListing(room, types, since), filters);
   return bothFamilies(
     answered,
     answered.rows.map((message) => shapes.chatMessage(message, 'all')),
   ).answer;
+}
+
+const MESSAGE_TYPES: readonly string[] = ['text', ...EVENT_TYPES];
+
+/** The types asked for by one of three parameters, in the order of the table; null for all. */
+function messageTypes(query: URLSearchParams): readonly string[] | null {
+  const names = ['message_type', 'message_types', 'exclude_message_types'].filter((name) => query.has(name));
+  const [name, another] = names;
+  if (another !== undefined) throw invalid(`/${another}`, 'cannot be combined with another type filter');
+  if (name === undefined || query.get(name) === '') return null;
+  // A list comes as one value with commas, or as the parameter repeated.
+  const values = query.getAll(name).flatMap((value) => (name === 'message_type' ? [value] : value.split(',')));
+  if (!values.every((value) => MESSAGE_TYPES.includes(value))) throw invalid(`/${name}`, 'is invalid');
+  return MESSAGE_TYPES.filter((type) => values.includes(type) !== (name === 'exclude_message_types'));
 }

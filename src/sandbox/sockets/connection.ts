@@ -1,7 +1,8 @@
-import type { RawData, WebSocket } from 'ws';
+import type { RawData } from 'ws';
 import type { Clock } from '../../base/clock.js';
 import type { Logger } from '../../base/log.js';
 import { frameText, parseFrame, replyText, type Frame } from './frame.js';
+import type { PlatformSocket } from './platform-socket.js';
 import type { JoinVerdict } from './topics.js';
 
 /** A connection that says nothing for this long is taken for dead. */
@@ -29,14 +30,14 @@ export interface ConnectionDeps {
  */
 export class Connection {
   readonly principalId: string;
-  readonly #socket: WebSocket;
+  readonly #socket: PlatformSocket;
   readonly #deps: ConnectionDeps;
   /** Topic → the `ref` of its join. */
   readonly #channels = new Map<string, string | null>();
   #heardAtMs: number;
   #cancelSilence: () => void;
 
-  constructor(principalId: string, socket: WebSocket, deps: ConnectionDeps) {
+  constructor(principalId: string, socket: PlatformSocket, deps: ConnectionDeps) {
     this.principalId = principalId;
     this.#socket = socket;
     this.#deps = deps;
@@ -44,7 +45,7 @@ export class Connection {
     this.#cancelSilence = deps.clock.after(SILENCE_LIMIT_MS, this.#checkSilence);
     socket.on('message', (data, isBinary) => {
       this.#heard();
-      if (isBinary) this.#socket.close(CLOSE_UNSUPPORTED_DATA);
+      if (isBinary) this.#socket.end(CLOSE_UNSUPPORTED_DATA, '');
       else this.#receive(textOf(data));
     });
     socket.on('ping', this.#heard);
@@ -96,13 +97,13 @@ export class Connection {
   /** @param code - 1006 drops the TCP connection */
   close(code: number, reason = ''): void {
     if (code === DROPPED) this.#socket.terminate();
-    else this.#socket.close(code, reason);
+    else this.#socket.end(code, reason);
   }
 
   #receive(text: string): void {
     const frame = parseFrame(text);
     if (!frame) {
-      this.#socket.close(CLOSE_INTERNAL_ERROR);
+      this.#socket.end(CLOSE_INTERNAL_ERROR, '');
       return;
     }
     if (frame.topic === 'phoenix' && frame.event === 'heartbeat') {

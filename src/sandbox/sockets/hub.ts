@@ -42,6 +42,10 @@ export class Hub {
     if (connections?.size === 0) this.#byPrincipal.delete(connection.principalId);
   }
 
+  isOnline(principalId: string): boolean {
+    return this.#byPrincipal.has(principalId);
+  }
+
   of(principalId: string): readonly Connection[] {
     return [...(this.#byPrincipal.get(principalId) ?? [])];
   }

@@ -2,13 +2,14 @@ import { STATUS_CODES, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { Logger } from '../../base/log.js';
-import { errorBody, newRequestId, problemOf } from '../answer.js';
+import { errorBody, problemOf } from '../answer.js';
 import { splitTarget } from '../target.js';
 import type { UpgradeFault } from '../options.js';
 import type { Platform } from '../platform.js';
 import { Problem } from '../world/problem.js';
 import type { Principal, World } from '../world/world.js';
 import { Connection } from './connection.js';
+import { PlatformSocket } from './platform-socket.js';
 import { judgeJoin } from './topics.js';
 
 export const SOCKET_PATH = '/api/v1/socket/websocket';
@@ -50,6 +51,7 @@ export class SocketServer {
     maxPayload: MAX_INCOMING_FRAME_BYTES,
     perMessageDeflate: false,
     clientTracking: true,
+    WebSocket: PlatformSocket,
   });
   /** The connection that counts for an agent, from the accepted upgrade until its socket is closed. */
   readonly #liveAgents = new Map<string, Connection>();
@@ -124,7 +126,7 @@ export class SocketServer {
     this.#held = [];
     const open = [...this.#server.clients];
     const closed = Promise.all(open.map((client) => new Promise((resolve) => client.once('close', resolve))));
-    for (const client of open) client.close(CLOSE_SERVICE_RESTART);
+    for (const client of open) client.end(CLOSE_SERVICE_RESTART, '');
     const timer = setTimeout(() => {
       for (const client of open) client.terminate();
     }, graceMs);
@@ -168,7 +170,7 @@ export class SocketServer {
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
       if (query.get('vsn') !== PROTOCOL_VERSION) {
         webSocket.on('error', () => undefined);
-        webSocket.close(CLOSE_INTERNAL_ERROR);
+        webSocket.end(CLOSE_INTERNAL_ERROR, '');
         return;
       }
       const { hub, world, clock } = this.#platform;
@@ -243,8 +245,9 @@ function refusalOf(fault: UpgradeFault): Refusal {
   };
 }
 
+/** The platform gives refused upgrades no request id. */
 function refuse(socket: Duplex, { status, problem, retryAfter }: Refusal): void {
-  const envelope = problem ? (errorBody(problem, newRequestId()) as { error: Record<string, unknown> }) : null;
+  const envelope = problem ? (errorBody(problem, null) as { error: Record<string, unknown> }) : null;
   if (envelope && retryAfter !== undefined) envelope.error['retry_after'] = retryAfter;
   const body = envelope ? JSON.stringify(envelope) : '';
   const lines = [

@@ -6,20 +6,26 @@ import type { Room, World } from './world.js';
 /** A report that nobody repeats is worth this long. */
 export const ACTIVITY_TTL_MS = 10_000;
 
-/** Takes an agent's word on whether it is working in a room. Only a change is pushed; a repeat extends the time. */
-export function reportActivity(change: Change, room: Room, agentId: string, working: boolean, nowMs: number): void {
+/**
+ * Takes an agent's word on whether it is working in a room. Only a change is pushed; a repeat extends the time.
+ *
+ * @returns whether the agent counts as working now: never while it is stopped, by which it can tell
+ */
+export function reportActivity(change: Change, room: Room, agentId: string, reported: boolean, nowMs: number): boolean {
   const { world } = change;
   const execution = room.executions.get(agentId);
-  if (!execution) return;
+  if (!execution) return false;
+  const working = reported && !execution.stopped;
   const before = world.working.get(execution.id);
   if (!working) {
     world.working.delete(execution.id);
     if (before) pushActivity(change, room, agentId, null);
-    return;
+    return false;
   }
   const expiresAtMs = nowMs + ACTIVITY_TTL_MS;
   world.working.set(execution.id, { roomId: room.record.id, agentId, expiresAtMs });
   if (!before) pushActivity(change, room, agentId, expiresAtMs);
+  return true;
 }
 
 /** Ends every report whose time is over. @returns when to look again, or null when nobody is working */

@@ -1,9 +1,9 @@
-/** Text that shows nothing: white space, controls, formatting marks, code points that are ignored by default. */
-const INVISIBLE = /^[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
+/** What the platform counts as content; spaces, controls, formatting and lone combining marks are none. */
+const VISIBLE = /[\p{L}\p{N}\p{P}\p{S}]/u;
 
 /** True when at least one character can be seen. */
 export function isVisible(text: string): boolean {
-  return !INVISIBLE.test(text);
+  return VISIBLE.test(text);
 }
 
 /** Code points in a text: what the platform's limits count. */

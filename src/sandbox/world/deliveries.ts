@@ -38,14 +38,23 @@ export function markDelivered(change: Change, room: Room, message: Message, agen
 /**
  * Opens or closes an attempt of an agent on a message.
  *
+ * @param keepsAttempt - `processing` while an attempt is open changes nothing instead of opening another
  * @returns the number of the attempt, or null when the agent is stopped in the room and nothing was changed
  * @throws {Problem} 404 when the message does not mention the agent, 422 without an open attempt or for a blank error
  */
-export function mark(change: Change, room: Room, agentId: string, messageId: string, to: Mark): number | null {
+export function mark(
+  change: Change,
+  room: Room,
+  agentId: string,
+  messageId: string,
+  to: Mark,
+  keepsAttempt = false,
+): number | null {
   const message = workMessage(room, agentId, messageId);
   if (isStopped(room, agentId)) return null;
   const at = change.world.timeline.next();
   const before = message.deliveries.get(agentId) ?? null;
+  if (keepsAttempt && to.mark === 'processing' && before?.status === 'processing') return before.currentAttempt;
   const after = to.mark === 'processing' ? opened(before, at) : closed(before, at, to);
   record(change, room, message, agentId, at, after);
   return after.currentAttempt;
@@ -138,7 +147,7 @@ function closed(before: Delivery | null, at: string, to: End): Delivery {
   const open = before?.attempts.at(-1);
   if (!before || open?.status !== 'processing') {
     throw new Problem(422, 'validation_error', 'No active processing attempt', {
-      '/status': ['no active processing attempt'],
+      '/processing_attempt': ['no active processing attempt'],
     });
   }
   if (to.mark === 'failed' && to.error.trim() === '') throw invalid('/error', "can't be blank");

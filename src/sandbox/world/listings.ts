@@ -44,14 +44,15 @@ export function contextListing(room: Room, agentId: string): Listing<Message> {
 /**
  * Everything in a room, newest first, for people.
  *
+ * @param types - only messages of these; null for all
  * @param since - a moment; only what came after it
  */
-export function roomListing(room: Room, messageType: string | null, since: string | null): Listing<Message> {
+export function roomListing(room: Room, types: readonly string[] | null, since: string | null): Listing<Message> {
   const { messages } = room;
   const floor = since === null ? 0 : firstAfter(messages, since);
-  const matches = (message: Message) => messageType === null || message.messageType === messageType;
+  const matches = (message: Message) => types === null || types.includes(message.messageType);
   return {
-    total: totalIn(room, messageType, floor, matches),
+    total: totalIn(room, types, floor, matches),
     *after(place) {
       const seq = seqOf(place);
       for (let at = (seq === null ? messages.length : Math.min(seq, messages.length)) - 1; at >= floor; at -= 1) {
@@ -63,9 +64,15 @@ export function roomListing(room: Room, messageType: string | null, since: strin
   };
 }
 
-function totalIn(room: Room, messageType: string | null, floor: number, matches: (m: Message) => boolean): number {
+function totalIn(
+  room: Room,
+  types: readonly string[] | null,
+  floor: number,
+  matches: (message: Message) => boolean,
+): number {
   if (floor > 0) return room.messages.slice(floor).filter(matches).length;
-  return messageType === null ? room.messages.length : (room.countByType.get(messageType) ?? 0);
+  if (types === null) return room.messages.length;
+  return types.reduce((total, type) => total + (room.countByType.get(type) ?? 0), 0);
 }
 
 function firstAfter(messages: readonly Message[], since: string): number {

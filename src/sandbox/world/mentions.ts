@@ -16,13 +16,13 @@ export function resolveMentions(world: World, room: Room, senderId: string, entr
       throw invalid(pointer, 'must be an object');
     const kind = kindOf(entry, pointer);
     const who = resolve(world, room, entry, pointer);
-    if (who.id === senderId) throw refused('cannot_mention_self', 'You cannot mention yourself', pointer);
-    if (seen.has(who.id)) throw refused('duplicate_mentions', 'A participant is mentioned more than once', pointer);
+    if (who.id === senderId) throw refused('cannot_mention_self', pointer);
+    if (seen.has(who.id)) throw refused('duplicate_mentions', pointer);
     seen.add(who.id);
     return { id: who.id, handle: who.handle, name: who.name, kind };
   });
   if (!mentions.some(({ kind }) => kind === 'mention')) {
-    throw refused('mentions_required', 'At least one mention is required', '/message/mentions');
+    throw refused('mentions_required', '/message/mentions');
   }
   return mentions;
 }
@@ -30,7 +30,7 @@ export function resolveMentions(world: World, room: Room, senderId: string, entr
 function kindOf(entry: object, pointer: string): Mention['kind'] {
   if (!('kind' in entry)) return 'mention';
   if (entry.kind === 'mention' || entry.kind === 'reference') return entry.kind;
-  throw refused('invalid_mention_kind', 'Mention kind must be "mention" or "reference"', `${pointer}/kind`);
+  throw refused('invalid_mention_kind', `${pointer}/kind`);
 }
 
 function resolve(world: World, room: Room, entry: object, pointer: string): Principal {
@@ -45,16 +45,16 @@ function resolve(world: World, room: Room, entry: object, pointer: string): Prin
     throw invalid(`${pointer}/handle`, 'must be a string');
   }
   if (handle == null || handle.trim() === '') {
-    throw refused('mention_missing_identifier', 'A mention needs an id or a handle', pointer);
+    throw refused('mention_missing_identifier', pointer);
   }
   const who = principalByHandle(world, handle);
-  if (!who) throw refused('handle_not_found', 'No participant has this handle', `${pointer}/handle`);
+  if (!who) throw refused('handle_not_found', `${pointer}/handle`);
   return inRoom(room, who, pointer);
 }
 
 function inRoom(room: Room, who: Principal | undefined, pointer: string): Principal {
   if (who && room.members.has(who.id)) return who;
-  throw refused('mentioned_participant_not_in_room', 'A mentioned participant is not in this room', pointer);
+  throw refused('mentioned_participant_not_in_room', pointer);
 }
 
 const WORD = /[\p{L}\p{N}\p{M}_]/u;

@@ -8,10 +8,12 @@ export function peersOf(world: World, caller: Principal): PeerShape[] {
   const contacts = world.contacts.get(caller.id);
   const registry = caller.kind === 'Agent' ? agentRegistry(world, caller) : userRegistry(world, caller);
   const known = new Set(registry.map(({ id }) => id));
-  const peers = registry.map((who) => shapes.peer(who, 'registry', contacts?.has(who.id) ?? false));
+  const peers = registry.map((who) =>
+    shapes.peer(who, 'registry', { isContact: contacts?.has(who.id) ?? false, online: world.isOnline(who.id) }),
+  );
   for (const contactId of contacts?.keys() ?? []) {
     const who = known.has(contactId) ? undefined : principalById(world, contactId);
-    if (who) peers.push(shapes.peer(who, 'contact', true));
+    if (who) peers.push(shapes.peer(who, 'contact', { isContact: true, online: world.isOnline(contactId) }));
   }
   return peers;
 }

@@ -30,6 +30,5 @@ export const conflict = (message: string) => new Problem(409, 'conflict', messag
 export const invalid = (pointer: string, ...reasons: string[]) =>
   new Problem(422, 'validation_error', 'Validation failed', { [pointer]: reasons });
 
-/** A 422 with a code of its own. */
-export const refused = (code: string, message: string, pointer: string) =>
-  new Problem(422, code, message, { [pointer]: [message] });
+/** A 422 with a code of its own. The code is its sentence too: clients compare the message with it. */
+export const refused = (code: string, pointer: string) => new Problem(422, code, code, { [pointer]: [code] });

@@ -23,7 +23,7 @@ export const agentMe = (agent: Agent) => ({
   description: agent.description,
   listed_in_directory: agent.global,
   tags: agent.tags,
-  feature_flags: {},
+  feature_flags: { ff_file_transfer: false, ff_room_tasks: false },
   inserted_at: agent.insertedAt,
   updated_at: agent.updatedAt,
 });
@@ -57,7 +57,11 @@ export function profile(user: User) {
   };
 }
 
-export const peer = (who: Principal, source: 'registry' | 'contact', isContact: boolean) => ({
+export const peer = (
+  who: Principal,
+  source: 'registry' | 'contact',
+  { isContact, online }: { readonly isContact: boolean; readonly online: boolean },
+) => ({
   id: who.id,
   name: who.name,
   handle: who.handle,
@@ -66,6 +70,7 @@ export const peer = (who: Principal, source: 'registry' | 'contact', isContact: 
   is_contact: isContact,
   is_external: who.kind === 'Agent' ? true : null,
   listed_in_directory: who.kind === 'Agent' ? who.global : false,
+  online,
   source,
   tags: who.kind === 'Agent' ? who.tags : null,
 });
@@ -96,6 +101,7 @@ export function participant(world: World, member: Member, status = 'active') {
     role: member.role,
     status,
     handle: who?.handle ?? null,
+    online: world.isOnline(member.id),
   };
 }
 
@@ -215,6 +221,7 @@ export function agentContact(world: World, contact: Contact) {
     is_external: isAgent ? true : null,
     listed_in_directory: isAgent ? who.global : null,
     tags: isAgent ? who.tags : null,
+    online: world.isOnline(contact.contactId),
     inserted_at: contact.insertedAt,
   };
 }
@@ -227,6 +234,7 @@ export function myContact(world: World, contact: Contact) {
     contact_type: who?.kind ?? 'User',
     status: 'active',
     source: 'request',
+    online: world.isOnline(contact.contactId),
     inserted_at: contact.insertedAt,
     user: {
       id: contact.contactId,

@@ -169,6 +169,8 @@ export interface World {
   readonly timeline: Timeline;
   readonly newId: NewId;
   readonly limits: SandboxLimits;
+  /** Whether a user or agent has a socket open: the one thing that the doors know and the world does not. */
+  readonly isOnline: (id: string) => boolean;
 }
 
 export const DEFAULT_LIMITS: SandboxLimits = {
@@ -180,7 +182,14 @@ export const DEFAULT_LIMITS: SandboxLimits = {
   messages: 2_000_000,
 };
 
-export function createWorld(timeline: Timeline, newId: NewId, limits: Partial<SandboxLimits> = {}): World {
+export interface WorldDeps {
+  readonly timeline: Timeline;
+  readonly newId: NewId;
+  readonly isOnline: (id: string) => boolean;
+  readonly limits?: Partial<SandboxLimits> | undefined;
+}
+
+export function createWorld({ timeline, newId, isOnline, limits = {} }: WorldDeps): World {
   return {
     users: new Map(),
     agents: new Map(),
@@ -196,6 +205,7 @@ export function createWorld(timeline: Timeline, newId: NewId, limits: Partial<Sa
     timeline,
     newId,
     limits: { ...DEFAULT_LIMITS, ...limits },
+    isOnline,
   };
 }
 
