@@ -32,10 +32,13 @@ export interface ConfigRequest {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly flags?: readonly FlagValue[];
-  /** Named with `--config`; else `GATEWAY_CONFIG`, else `gateway.yaml` in the working folder when there is one. */
-  readonly file?: string | null;
+  /**
+   * Named with `--config`; else `GATEWAY_CONFIG`, else `gateway.yaml` in the working folder when there is one. False:
+   * no file is read.
+   */
+  readonly file?: string | false | null;
   /** What `.env` says; only the command line reads it. */
-  readonly dotenv?: Readonly<Record<string, string>>;
+  readonly dotenv?: Readonly<Record<string, string | undefined>>;
   readonly bridgeGroups: BridgeGroups;
   readonly bridgeNames: readonly string[];
   readonly defaultAgent?: DefaultAgent | null;
@@ -130,6 +133,7 @@ function readConfigFile(
   env: Readonly<Record<string, string | undefined>>,
   problems: Problem[],
 ): ConfigFile | null {
+  if (request.file === false) return null;
   const named = request.file ?? env['GATEWAY_CONFIG'];
   const full = path.resolve(request.cwd, named === undefined || named === '' ? 'gateway.yaml' : named);
   if (!named && !existsSync(full)) return null;

@@ -24,6 +24,21 @@ export interface BridgeDoor {
   ): Promise<readonly Finding[]>;
   /** How to serve one client on a pair of pipes, for a bridge that can (`acp`); loads nothing else of it. */
   readonly stdio?: () => Promise<ServeStdio>;
+  /** What the outside needs to know this gateway, e.g. the manifest of a Slack app. */
+  readonly manifest?: (entry: BridgeEntry, options: ManifestOptions) => Promise<Manifest>;
+}
+
+export interface ManifestOptions {
+  /** Which of several apps; null for the only one. */
+  readonly app: string | null;
+  readonly format: 'yaml' | 'json';
+  readonly publicUrl: string | null;
+}
+
+export interface Manifest {
+  readonly text: string;
+  /** What a person still has to do by hand. */
+  readonly notes: readonly string[];
 }
 
 /** Serves one client on a pair of pipes until it is gone or `signal` aborts. */
@@ -57,12 +72,14 @@ export type BridgeTable = Readonly<Record<string, BridgeDoor>>;
 export function loadedOnUse<T extends SettingTree>(
   settings: () => Promise<SettingsGroup<T>>,
   load: () => Promise<BridgeModule<OptionsOf<SettingsGroup<T>>>>,
+  extras: Pick<BridgeDoor, 'stdio' | 'manifest'> = {},
 ): BridgeDoor {
   const read = async ({ name, groups }: BridgeEntry) => {
     const group = await settings();
     return { name, options: optionsFromSnake(group, groups[group.name] ?? {}) };
   };
   return {
+    ...extras,
     settings: async () => [await settings()],
     open: async (entry, ports) => (await load()).open(await read(entry), ports),
     check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),

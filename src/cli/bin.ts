@@ -1,0 +1,14 @@
+#!/usr/bin/env node
+import { loadedOnUse, type BridgeTable } from '../gateway/bridge-table.js';
+import { main } from './main.js';
+import { processWorld } from './world.js';
+
+/** Each bridge is loaded when it is used; no other file of `src/` knows them. */
+const bridges: BridgeTable = {
+  acp: loadedOnUse(
+    async () => (await import('../../bridges/acp/settings.js')).acpSettings,
+    async () => (await import('../../bridges/acp/index.js')).acpBridge,
+  ),
+};
+
+processWorld.exit(await main(process.argv.slice(2), processWorld, bridges));

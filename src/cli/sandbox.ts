@@ -1,0 +1,86 @@
+import { systemClock } from '../base/clock.js';
+import { isGatewayError, toError } from '../base/errors.js';
+import { createRedactor } from '../base/redact.js';
+import { namedSettings, withoutPrefix } from '../config/names.js';
+import { flagHelp } from '../config/describe.js';
+import { loadConfig, readDotenv } from '../config/load.js';
+import { ConfigError } from '../config/problems.js';
+import { serviceSettings } from '../config/settings.js';
+import { createConsole } from '../sandbox/console/index.js';
+import { DEMO, startSandbox } from '../sandbox/index.js';
+import { parseArgs } from './args.js';
+import { wrongUse, type Command } from './command.js';
+import { runUntilSignal } from './run-until-signal.js';
+import { createServiceLog } from './service-log.js';
+
+const SETTINGS = withoutPrefix(namedSettings(serviceSettings.tree), 'sandbox').filter(({ path }) =>
+  ['sandbox', 'log_level', 'log_file'].includes(path[0] ?? ''),
+);
+
+const STOP_DEADLINE_MS = 5_000;
+
+/** `sandbox`: the embedded platform alone, for developing an agent or an adapter against. */
+export const sandboxCommand: Command = {
+  usage: 'sandbox [--port 4000] [--data DIR]',
+  summary: 'Run the embedded platform alone: REST, socket and a console, with nobody connected yet.',
+  async run(args, world) {
+    const { settings, problems, positionals } = parseArgs(args, { settings: SETTINGS, own: [] });
+    const wrong = [...problems, ...positionals.map((word) => `${word} is one word too many`)];
+    if (wrong.length > 0) return wrongUse(world, 'sandbox', wrong);
+    let service;
+    try {
+      ({ service } = await loadConfig({
+        env: onlyKnown(world.env),
+        dotenv: onlyKnown(readDotenv(world.cwd)),
+        cwd: world.cwd,
+        // It is about agents, which this command does not run.
+        file: false,
+        flags: settings,
+        bridgeNames: [],
+        bridgeGroups: () => Promise.resolve([]),
+      }));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      world.err(`${error.message}\n`);
+      return 2;
+    }
+    const log = createServiceLog(service, createRedactor());
+    const { port, data } = service.sandbox;
+    let sandbox;
+    try {
+      sandbox = await startSandbox({
+        port,
+        dataDir: data ?? null,
+        clock: systemClock,
+        log,
+        extraRoutes: createConsole(),
+      });
+    } catch (error) {
+      world.err(`band-gateway sandbox: ${toError(error).message}\n`);
+      return isGatewayError(error, 'PORT_IN_USE') ? 2 : 1;
+    }
+    const running = sandbox;
+    world.out(
+      [
+        `Sandbox at ${running.restUrl} (console: ${running.restUrl}/), ${data === undefined ? 'nothing is kept' : `kept in ${data}`}.`,
+        '',
+        `  BAND_REST_URL=${running.restUrl}`,
+        `  BAND_WS_URL=${running.wsUrl}`,
+        '',
+        'Agents without a process, free for yours:',
+        ...[DEMO.editor, DEMO.helpdesk].map(
+          ({ handle, id, apiKey }) => `  ${handle}  BAND_AGENT_ID=${id} BAND_API_KEY=${apiKey}`,
+        ),
+        '',
+      ].join('\n'),
+    );
+    return await runUntilSignal({ world, log, stop: () => running.close(), deadlineMs: STOP_DEADLINE_MS });
+  },
+  help: () => Promise.resolve(`\n${flagHelp(SETTINGS).join('\n')}`),
+};
+
+/** The variables that this command reads; what else is set belongs to agents. */
+function onlyKnown(env: Readonly<Record<string, string | undefined>>): Record<string, string | undefined> {
+  const names = SETTINGS.flatMap(({ env: name, setting }) => [name, ...setting.aliases]);
+  return Object.fromEntries(names.map((name) => [name, env[name]]));
+}

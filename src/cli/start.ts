@@ -1,0 +1,112 @@
+import { systemClock } from '../base/clock.js';
+import { GatewayError, isGatewayError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import { createRedactor } from '../base/redact.js';
+import type { Config } from '../config/load.js';
+import { createGateway, type Gateway } from '../gateway/create-gateway.js';
+import { DEMO_GATEWAY } from '../gateway/demo-gateway.js';
+import { startDemo, type Demo } from '../gateway/demo.js';
+import { createServicePorts } from '../gateway/service-ports.js';
+import type { Command } from './command.js';
+import { runUntilSignal } from './run-until-signal.js';
+import { createServiceLog } from './service-log.js';
+import { loadFromArgs, settingsHelp, CONFIG_FLAG } from './settings-args.js';
+import { packageVersion } from './version.js';
+import type { CliWorld, ExitCode } from './world.js';
+
+/** Time for everything but running turns to end. */
+const STOP_SLACK_MS = 8_000;
+
+/** `start`: every configured Agent, or, with nothing configured, a sandbox with a gateway in front of it. */
+export const startCommand: Command = {
+  usage: 'start [--config FILE] [flags]',
+  summary: 'Run every configured agent. With neither a file nor BAND_AGENT_ID: sandbox mode.',
+  async run(args, world, bridges) {
+    const loaded = await loadFromArgs({ command: 'start', args, world, bridges, defaultAgent: DEMO_GATEWAY });
+    if (loaded.kind === 'refused') return loaded.exitCode;
+    const { config } = loaded;
+    const redactor = createRedactor(config.secrets);
+    const sandboxed = config.mode === 'default';
+    const log = createServiceLog(sandboxed ? quietUnlessAsked(config) : config.service, redactor);
+    const clock = systemClock;
+    const { sandbox: sandboxOptions, shutdown } = config.service;
+
+    let demo: Demo | null = null;
+    let gateway: Gateway | null = null;
+    try {
+      if (sandboxed) {
+        demo = await startDemo({ port: sandboxOptions.port, dataDir: sandboxOptions.data ?? null }, { clock, log });
+      }
+      const settled = demo ? withSandbox(config, demo) : config;
+      const ports = createServicePorts(settled.service, { clock, log, redactor, version: packageVersion() });
+      gateway = createGateway(settled, bridges, ports);
+      await gateway.start();
+    } catch (error) {
+      await demo?.stop();
+      return refuse(world, log, error);
+    }
+    const running = gateway;
+    if (demo) {
+      await Promise.all(running.agents.map((hosted) => hosted.settled));
+      world.out(sandboxGreeting(demo, running));
+    } else {
+      world.out(greeting(config, running));
+    }
+    const stop = async (): Promise<void> => {
+      await running.stop();
+      await demo?.stop();
+    };
+    const deadlineMs = shutdown.delayMs + shutdown.timeoutSeconds * 1_000 + STOP_SLACK_MS;
+    return await runUntilSignal({ world, log, stop, deadlineMs });
+  },
+  async help(bridges) {
+    const own = `  --${CONFIG_FLAG.name} ${CONFIG_FLAG.value ?? ''}\n      ${CONFIG_FLAG.help}`;
+    return `\n${own}\n${await settingsHelp(bridges)}`;
+  },
+};
+
+/** In sandbox mode the terminal is for the person who tries it out, unless they ask for the log. */
+function quietUnlessAsked(config: Config): Config['service'] {
+  const asked = config.settled.some(({ key, origin }) => key === 'log_level' && origin.kind !== 'default');
+  return asked ? config.service : { ...config.service, logLevel: 'warn' };
+}
+
+function withSandbox(config: Config, { sandbox }: Demo): Config {
+  const platform = { restUrl: sandbox.restUrl, wsUrl: sandbox.wsUrl };
+  return { ...config, service: { ...config.service, platform, store: 'memory' } };
+}
+
+function refuse(world: CliWorld, log: Logger, error: unknown): ExitCode {
+  const wrongSettings = isGatewayError(error, 'CONFIG_INVALID') || isGatewayError(error, 'PORT_IN_USE');
+  if (!(error instanceof GatewayError)) log.fatal({ err: error }, 'could not start');
+  world.err(`band-gateway: ${error instanceof Error ? error.message : String(error)}\n`);
+  return wrongSettings ? 2 : 1;
+}
+
+function sandboxGreeting({ sandbox }: Demo, { http }: Gateway): string {
+  const url = http.localUrl;
+  const message = `{"messageId":"'$(date +%s%N)'","role":"ROLE_USER","parts":[{"text":"hello"}]}`;
+  const body = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":${message}}}`;
+  return [
+    `Sandbox mode: sandbox at ${sandbox.restUrl} with the agents demo/echo and demo/dice; gateway at ${url} in front of them.`,
+    '',
+    'Ask an agent something through a room (A2A):',
+    '',
+    `  curl -s ${url}/agents/echo -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '${body}'`,
+    '',
+    `Watch the room fill:  ${sandbox.restUrl}/`,
+    `Status of the gateway: ${url}/`,
+    '',
+    'Nothing leaves this machine, and nothing is kept. Ctrl+C ends it.',
+    '',
+  ].join('\n');
+}
+
+function greeting(config: Config, { http }: Gateway): string {
+  const agents = config.agents.map(({ name, options }) => `${name} (${options.bridge})`).join(', ');
+  const source = config.file ?? 'environment and flags';
+  return [
+    `Gateway at ${http.localUrl} for ${agents}; platform ${config.service.platform.restUrl}; settings from ${source}.`,
+    '',
+  ].join('\n');
+}

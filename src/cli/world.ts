@@ -1,0 +1,38 @@
+/** The process as a command sees it. */
+export interface CliWorld {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  /** Results; one call per chunk of text. */
+  readonly out: (text: string) => void;
+  /** Words for a person beside the result: problems, hints. */
+  readonly err: (text: string) => void;
+  /** Calls `handler` for each SIGTERM, SIGINT and SIGHUP; returns what takes it off again. */
+  onSignal(handler: (signal: NodeJS.Signals) => void): () => void;
+  /** Ends the process without waiting for anything. */
+  exit(code: number): void;
+}
+
+/** 0: done; 1: failed while running; 2: wrong use or wrong settings. */
+export type ExitCode = 0 | 1 | 2;
+
+const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+
+export const processWorld: CliWorld = {
+  env: process.env,
+  cwd: process.cwd(),
+  out: (text) => {
+    process.stdout.write(text);
+  },
+  err: (text) => {
+    process.stderr.write(text);
+  },
+  onSignal(handler) {
+    for (const signal of SIGNALS) process.on(signal, handler);
+    return () => {
+      for (const signal of SIGNALS) process.off(signal, handler);
+    };
+  },
+  exit(code) {
+    process.exit(code);
+  },
+};
