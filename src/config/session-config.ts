@@ -9,6 +9,11 @@ import {
   type SessionFieldName,
 } from './session-fields.js';
 
+/** Fields by name; an unknown property is allowed and ignored. */
+type SessionConfigInit = {
+  readonly [Field in SessionFieldName]?: SessionConfigFields[Field] | undefined;
+} & Readonly<Record<string, unknown>>;
+
 const TITLE = 'SessionConfig';
 const FIELD_NAMES = Object.keys(SESSION_FIELDS) as SessionFieldName[];
 
@@ -38,8 +43,8 @@ export class SessionConfig implements SessionConfigFields {
    * @throws {TypeError} for anything but an object
    * @throws {ValidationError} with every field that is wrong; once all are sound, with what is wrong between them
    */
-  constructor(init: Partial<SessionConfigFields> & Record<string, unknown> = {}) {
-    if (typeof init !== 'object' || (init as unknown) === null || Array.isArray(init)) {
+  constructor(init: SessionConfigInit = {}) {
+    if (typeof init !== 'object' || (init as object | null) === null || Array.isArray(init)) {
       throw new TypeError('SessionConfig takes its fields by name, in one object');
     }
     Object.freeze(Object.assign(this, resolveFields(init, process.env)));
@@ -51,7 +56,7 @@ export class SessionConfig implements SessionConfigFields {
   }
 }
 
-function resolveFields(init: Record<string, unknown>, env: NodeJS.ProcessEnv): SessionConfigFields {
+function resolveFields(init: SessionConfigInit, env: NodeJS.ProcessEnv): SessionConfigFields {
   const lookup = caselessEnv(env);
   const issues: ValidationIssue[] = [];
   const values: Record<string, unknown> = {};

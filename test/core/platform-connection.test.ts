@@ -12,7 +12,7 @@ describe('PlatformConnection', () => {
     expect(Object.isFrozen(connection)).toBe(true);
     for (const field of ['agentId', 'apiKey', 'restUrl', 'wsUrl'] as const) {
       expect(() => {
-        (connection as Record<string, string>)[field] = 'other';
+        (connection as unknown as Record<string, string>)[field] = 'other';
       }).toThrow(TypeError);
     }
   });

@@ -100,7 +100,8 @@ const TOOLS: [string, string, Record<string, unknown>, string[], Record<string, 
 ];
 
 function toolsWith(
-  options: FakeAgentToolsOptions & { capabilities?: Iterable<Capability> } & Partial<AdapterFeatures> = {},
+  options: FakeAgentToolsOptions &
+    Partial<Omit<AdapterFeatures, 'capabilities'>> & { capabilities?: Iterable<Capability> } = {},
 ) {
   const { capabilities, includeTools, excludeTools, includeCategories, ...rest } = options;
   return new FakeAgentTools({
