@@ -8,6 +8,7 @@ const bridges: BridgeTable = {
   acp: loadedOnUse(
     async () => (await import('../../bridges/acp/settings.js')).acpSettings,
     async () => (await import('../../bridges/acp/index.js')).acpBridge,
+    { stdio: async () => (await import('../../bridges/acp/stdio/index.js')).serveStdio },
   ),
 };
 
