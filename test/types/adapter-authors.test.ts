@@ -163,6 +163,7 @@ describe('types that adapter authors rely on', () => {
       process: (ctx, event) =>
         event.kind === 'message_created' ? ctx.createInput(ctx.toMessage(event)) : Promise.resolve(null),
     };
-    expectTypeOf<(typeof only)['process']>().returns.resolves.toEqualTypeOf<AgentInput | null>();
+    expectTypeOf(only).toExtend<Preprocessor>();
+    expectTypeOf<Preprocessor['process']>().returns.resolves.toEqualTypeOf<AgentInput | null>();
   });
 });
