@@ -42,7 +42,8 @@ export interface BandLinkOptions {
  * control handler.
  */
 export function createBandLink(options: BandLinkOptions): BandLink {
-  const { clock = systemClock, random = Math.random, log = silentLogger, metrics = noMetrics } = options;
+  const { clock = systemClock, random = Math.random, metrics = noMetrics } = options;
+  const log = (options.log ?? silentLogger).child({ agentId: options.agentId });
   const droppedFrames = metrics.counter('band_link_frames_dropped_total', 'Frames from Band that were left out.', [
     'reason',
   ]);

@@ -1,9 +1,10 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.js';
 import { backoffMs } from '../../base/backoff.js';
-import { GatewayError, isGatewayError, toError } from '../../base/errors.js';
+import { GatewayError, isGatewayError } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
 import type { Metrics } from '../../base/metrics.js';
+import { networkFault } from '../network-error.js';
 import { answerError } from './answer-error.js';
 import type { CallOptions } from './band-rest.js';
 
@@ -86,6 +87,9 @@ export function per(call: CallOptions = {}): { signal: AbortSignal | undefined; 
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
   const prefix = base.pathname.replace(/\/+$/, '') + AGENT_API;
+  const callsTotal = options.metrics.counter('band_rest_calls_total', 'Answers of the Band API, repeats included.', [
+    'outcome',
+  ]);
   const retriesTotal = options.metrics.counter(
     'band_rest_retries_total',
     'Calls to the Band API that were made again after a failure.',
@@ -97,10 +101,13 @@ export function createTransport(options: TransportOptions): Transport {
     for (let tries = 1; ; tries += 1) {
       request.signal?.throwIfAborted();
       try {
-        return await attempt(request, base.origin, prefix, options);
+        const answer = await attempt(request, base.origin, prefix, options);
+        callsTotal.inc({ outcome: 'ok' });
+        return answer;
       } catch (error) {
         if (request.signal?.aborted) throw request.signal.reason;
         const failure = error as GatewayError;
+        callsTotal.inc({ outcome: failure.code });
         if (tries > retries || !mayRepeat(failure, request)) throw failure;
         const askedMs = failure.retryAfterMs;
         if (askedMs !== null && askedMs > MAX_RETRY_MS) throw failure;
@@ -191,20 +198,12 @@ async function readText(body: Dispatcher.ResponseData['body'], request: string, 
 
 /** Errors of the HTTP client name addresses and codes; its own objects may hold the request, so they stay out. */
 function networkError(error: unknown, request: string, apiKey: string): GatewayError {
-  const { code, message } = rootCause(error);
+  const { code, message } = networkFault(error);
   const kind = NEVER_SENT.has(code) ? 'BAND_UNREACHABLE' : TIMEOUTS.has(code) ? 'BAND_TIMEOUT' : 'BAND_CONNECTION_LOST';
   return new GatewayError(kind, {
     cause: new Error(message.replaceAll(apiKey || '\0', '[redacted]')),
     details: { request, ...(code === '' ? {} : { reason: code }) },
   });
-}
-
-/** Node reports the addresses it tried as an AggregateError; any one of them tells why. */
-function rootCause(error: unknown): { code: string; message: string } {
-  const outer = toError(error);
-  const inner = outer instanceof AggregateError && outer.errors.length > 0 ? toError(outer.errors[0]) : outer;
-  const code = (outer as NodeJS.ErrnoException).code ?? (inner as NodeJS.ErrnoException).code ?? '';
-  return { code, message: inner.message };
 }
 
 function queryString(query: RestRequest['query']): string {
@@ -222,7 +221,7 @@ function askedWaitMs(headers: Dispatcher.ResponseData['headers'], clock: Clock):
   if (retryAfter !== null) {
     const seconds = Number(retryAfter);
     const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(retryAfter) - clock.now();
-    if (ms >= 0) return ms;
+    if (ms > 0) return ms;
   }
   const reset = Number(single(headers['x-ratelimit-reset']) ?? Number.NaN);
   const ms = reset * 1_000 - clock.now();

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
 import { toError } from '../../base/errors.js';
+import { networkFault } from '../network-error.js';
 import type { OpenWebSocket, SocketEnd, WebSocketLike } from './web-socket.js';
 
 const MAX_REFUSAL_BYTES = 64 * 1024;
@@ -41,7 +42,7 @@ export function createOpenWebSocket({ maxFrameBytes = 8 * 1024 * 1024 }: WsOptio
       if (!ended) listener.message(isBinary ? null : data.toString('utf8'));
     });
     socket.on('error', (error) => {
-      problem = error.message;
+      problem = networkFault(error).message;
     });
     socket.on('close', (code, reason) => {
       end(opened ? { kind: 'closed', code, reason: reason.toString('utf8') } : { kind: 'failed', message: problem });
