@@ -25,7 +25,7 @@ def tell(event, **details):
 class Adapter(SimpleAdapter):
     def __init__(self):
         super().__init__()
-        self.failed = set()
+        self.seen = set()
 
     async def on_started(self, agent_name, agent_description):
         await super().on_started(agent_name, agent_description)
@@ -44,10 +44,11 @@ class Adapter(SimpleAdapter):
             history=len(history.raw),
         )
         try:
-            if "slow" in msg.content:
+            if "slow" in msg.content and msg.id not in self.seen:
+                self.seen.add(msg.id)
                 await asyncio.sleep(60)
-            if "fail once" in msg.content and msg.id not in self.failed:
-                self.failed.add(msg.id)
+            if "fail once" in msg.content and msg.id not in self.seen:
+                self.seen.add(msg.id)
                 raise RuntimeError("this went wrong on purpose")
             if "fail always" in msg.content:
                 raise RuntimeError("this went wrong on purpose")
@@ -69,6 +70,12 @@ async def main():
         tell("contact", type=event.type)
         contacts.append(event)
 
+    async def on_added(room, event):
+        tell("participant_added", id=event.payload.id)
+
+    async def on_removed(room, event):
+        tell("participant_removed", id=event.payload.id)
+
     agent = Agent.create(
         adapter=Adapter(),
         agent_id=os.environ["AGENT_ID"],
@@ -83,8 +90,8 @@ async def main():
             idle_resync_seconds=float(os.environ.get("IDLE_RESYNC_SECONDS", "60")),
         ),
         contact_config=ContactEventConfig(strategy=ContactEventStrategy.CALLBACK, on_event=on_contact),
-        on_participant_added=lambda room, participant: asyncio.sleep(0, tell("participant_added", id=participant["id"])),
-        on_participant_removed=lambda room, participant: asyncio.sleep(0, tell("participant_removed")),
+        on_participant_added=on_added,
+        on_participant_removed=on_removed,
     )
     try:
         await agent.start()

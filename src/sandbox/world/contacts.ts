@@ -199,7 +199,17 @@ function connect(change: Change, holderId: string, contactId: string, insertedAt
     event: 'contact_added',
     payload: () => {
       const { id, handle, name, type, description, is_external, inserted_at } = shapes.agentContact(world, contact);
-      return { id, handle, name, type, description, is_external, is_remote: is_external, inserted_at };
+      return {
+        id,
+        handle,
+        name,
+        type,
+        // Clients take a string here or nothing, not null.
+        ...(description === null ? {} : { description }),
+        is_external,
+        is_remote: is_external,
+        inserted_at,
+      };
     },
   });
 }

@@ -72,6 +72,7 @@ function signal(
     to: [agentId],
     topic: `agent_control:${agentId}`,
     event: 'agent.control',
+    // Without a reason the key is left out: clients take a string there or nothing, not null.
     payload: () => ({
       type: 'agent.control',
       mode,
@@ -79,7 +80,6 @@ function signal(
       agent_id: agentId,
       execution_id: executionId,
       room_id: roomId,
-      reason: null,
       correlation_id: correlationId,
     }),
   });

@@ -1,0 +1,123 @@
+import { execFile, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+const VERSION = '6.0.1';
+const INSTALL_TIMEOUT_MS = 300_000;
+const PATIENCE_MS = 20_000;
+const cache = fileURLToPath(new URL(`../../node_modules/.cache/band-sdk-${VERSION}`, import.meta.url));
+
+export type BandSdk =
+  { readonly kind: 'present'; readonly python: string } | { readonly kind: 'absent'; readonly reason: string };
+
+/** The Python SDK in an environment of its own, which is made on first use and kept for the next run. */
+export async function findBandSdk(): Promise<BandSdk> {
+  const python = join(cache, 'bin', 'python');
+  const ready = join(cache, 'ready');
+  if (existsSync(ready)) return { kind: 'present', python };
+  try {
+    await run('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))']);
+  } catch {
+    return { kind: 'absent', reason: 'no Python 3.10 or newer with venv on this machine' };
+  }
+  try {
+    await rm(cache, { recursive: true, force: true });
+    await mkdir(cache, { recursive: true });
+    await run('python3', ['-m', 'venv', cache], { timeout: INSTALL_TIMEOUT_MS });
+    await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', `band-sdk==${VERSION}`], {
+      timeout: INSTALL_TIMEOUT_MS,
+    });
+    await writeFile(ready, '');
+    return { kind: 'present', python };
+  } catch (error) {
+    return { kind: 'absent', reason: `band-sdk ${VERSION} cannot be installed: ${String(error).split('\n')[0] ?? ''}` };
+  }
+}
+
+export interface SdkEvent {
+  readonly event: string;
+  readonly [detail: string]: unknown;
+}
+
+/** A Python program of test/interop, and the lines of JSON that it prints. */
+export interface SdkProcess {
+  readonly events: readonly SdkEvent[];
+  /** The first event, printed already or to come, that fits. */
+  event(name: string, fits?: (event: SdkEvent) => boolean): Promise<SdkEvent>;
+  say(line: string): void;
+  /** Nothing more will be said. */
+  end(): void;
+  readonly exited: Promise<number | null>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+export function startSdkProgram(python: string, program: string, env: Record<string, string>): SdkProcess {
+  const path = fileURLToPath(new URL(`../interop/${program}`, import.meta.url));
+  const child: ChildProcessWithoutNullStreams = spawn(python, [path], {
+    env: { PATH: process.env['PATH'] ?? '', PYTHONUNBUFFERED: '1', LANG: 'C.UTF-8', ...env },
+  });
+  const events: SdkEvent[] = [];
+  const waiting = new Set<() => void>();
+  const look = () => {
+    for (const one of [...waiting]) one();
+  };
+  let stderr = '';
+  let code: number | null | undefined;
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString()).slice(-20_000);
+  });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    events.push(JSON.parse(line) as SdkEvent);
+    look();
+  });
+  const exited = new Promise<number | null>((resolve) => {
+    child.on('close', (exitCode) => {
+      code = exitCode;
+      resolve(exitCode);
+      look();
+    });
+  });
+
+  return {
+    events,
+    exited,
+    event: (name, fits = () => true) =>
+      new Promise((resolve, reject) => {
+        const end = () => {
+          clearTimeout(timer);
+          waiting.delete(check);
+        };
+        const fail = (why: string) => {
+          end();
+          reject(new Error(`${why} before "${name}"; events: ${JSON.stringify(events)}; stderr: ${stderr}`));
+        };
+        const check = () => {
+          const found = events.find((event) => event.event === name && fits(event));
+          if (found) {
+            end();
+            resolve(found);
+          } else if (code !== undefined) fail(`exit with ${String(code)}`);
+        };
+        const timer = setTimeout(() => {
+          fail(`nothing for ${PATIENCE_MS} ms`);
+        }, PATIENCE_MS);
+        waiting.add(check);
+        check();
+      }),
+    say: (line) => {
+      child.stdin.write(`${line}\n`);
+    },
+    end: () => {
+      child.stdin.end();
+    },
+    kill: (signal) => {
+      child.kill(signal);
+    },
+  };
+}
