@@ -1,0 +1,254 @@
+import { isGatewayError } from '../../../src/base/errors.js';
+import { readJson, toBytes } from '../../../src/store/json.js';
+import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from '../../../src/store/port.js';
+import { isTerminal, type StreamEvent } from '../wire.js';
+import { emptyView, fold, streamEvent, type LogEvent, type TaskView } from './log.js';
+import { logRecordSchema, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
+
+/** Sees the events of one open task in order, from the moment it was added. */
+export interface Watcher {
+  /** `bytes` is the size of the event as JSON, counted once for all watchers. */
+  onEvent(event: StreamEvent, bytes: number): void;
+  /** The task has ended and its last event was handed over. */
+  onEnd(): void;
+}
+
+/** A task that has not ended, as this process holds it. */
+export interface OpenTask {
+  row: TaskRow;
+  readonly view: TaskView;
+  readonly watchers: Set<Watcher>;
+}
+
+/** What one step adds to a task. */
+export interface Change {
+  readonly events?: readonly LogEvent[];
+  readonly row?: Partial<TaskRow>;
+  /** Records of others that commit with it. */
+  readonly also?: readonly StoreChange[];
+}
+
+interface Held extends OpenTask {
+  revision: number;
+  /** A failed write may have reached the disk: the record is read again before the next step. */
+  doubtful: boolean;
+  tail: Promise<unknown>;
+}
+
+const LOG_PAGE = 1_000;
+const OPEN_PAGE = 1_000;
+
+/**
+ * All tasks: open ones in memory, ended ones in the store. A step is one atomic batch (log entries, row, indexes) under
+ * the task's lock; the store has it before anybody sees it, and streams, waits and lists read nothing else.
+ */
+export class TaskBook {
+  readonly #open = new Map<string, Held>();
+  readonly #byOwner = new Map<string, number>();
+  readonly #store: StateStore;
+  readonly #keys: RecordKeys;
+
+  constructor(store: StateStore, keys: RecordKeys) {
+    this.#store = store;
+    this.#keys = keys;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  openCountOf(owner: string): number {
+    return this.#byOwner.get(owner) ?? 0;
+  }
+
+  openTasks(): IterableIterator<OpenTask> {
+    return this.#open.values();
+  }
+
+  find(id: string): OpenTask | null {
+    return this.#open.get(id) ?? null;
+  }
+
+  /**
+   * Stores a new task.
+   *
+   * @throws {GatewayError} `STORE_CONFLICT` when a condition of `also` does not hold; nothing was stored
+   */
+  async create(row: TaskRow, events: readonly LogEvent[], also: readonly StoreChange[]): Promise<OpenTask> {
+    const view = emptyView(row.id, row.contextId);
+    for (const event of events) fold(view, event);
+    const stored: TaskRow = { ...row, seq: 1 };
+    const revision = await this.#store.batch([
+      { kind: 'put', key: this.#keys.task(row.id), value: toBytes(stored), ifRevision: null },
+      { kind: 'put', key: this.#keys.log(row.id, 0), value: toBytes(events) },
+      { kind: 'put', key: this.#keys.open(row.id), value: toBytes(0) },
+      { kind: 'put', key: this.#listedKey(stored), value: this.#listedValue(stored) },
+      ...also,
+    ]);
+    return this.#hold(stored, view, revision);
+  }
+
+  /**
+   * One step of a task. `decide` sees the newest state and says what to add, or null for nothing; steps of one task
+   * run one after the other.
+   *
+   * @returns the task after the step, or null when nothing was done: it has ended, or `decide` declined
+   */
+  change(id: string, decide: (task: OpenTask) => Change | null): Promise<OpenTask | null> {
+    const held = this.#open.get(id);
+    if (!held) return Promise.resolve(null);
+    const step = held.tail.then(() => this.#step(held, decide));
+    // A step that failed was reported to its caller; the next one starts afresh.
+    held.tail = step.catch(() => undefined);
+    return step;
+  }
+
+  /** The task, open or ended, or null. */
+  async read(id: string): Promise<{ row: TaskRow; view: TaskView } | null> {
+    const held = this.#open.get(id);
+    if (held) return held;
+    const stored = await this.#store.get(this.#keys.task(id));
+    if (!stored) return null;
+    const row = readJson(stored.value, taskRowSchema);
+    return { row, view: await this.#fold(row, 0, emptyView(row.id, row.contextId)) };
+  }
+
+  /** Brings the open tasks of an earlier run into memory. */
+  async load(): Promise<OpenTask[]> {
+    const { to, from: first } = prefixRange(this.#keys.allOpen);
+    const loaded: OpenTask[] = [];
+    for (let from = first; ; ) {
+      const page = await this.#store.range({ from, to, limit: OPEN_PAGE });
+      for (const entry of page) {
+        const id = entry.key.slice(this.#keys.allOpen.length);
+        const stored = await this.#store.get(this.#keys.task(id));
+        if (!stored || this.#open.has(id)) continue;
+        const row = readJson(stored.value, taskRowSchema);
+        const view = await this.#fold(row, 0, emptyView(row.id, row.contextId));
+        loaded.push(this.#hold(row, view, stored.revision));
+      }
+      const last = page.at(-1);
+      if (!last || page.length < OPEN_PAGE) return loaded;
+      from = `${last.key}\0`;
+    }
+  }
+
+  /** Removes an ended task with everything that belongs to it. */
+  async forget(row: TaskRow, endedKey: string): Promise<void> {
+    const logs = await this.#logRecords(row.id, 0);
+    await this.#store.batch([
+      { kind: 'delete', key: endedKey },
+      { kind: 'delete', key: this.#listedKey(row) },
+      { kind: 'delete', key: this.#keys.task(row.id) },
+      ...logs.map(({ key }): StoreChange => ({ kind: 'delete', key })),
+    ]);
+  }
+
+  async #step(held: Held, decide: (task: OpenTask) => Change | null): Promise<OpenTask | null> {
+    if (held.doubtful) await this.#reread(held);
+    if (isTerminal(held.row.state)) return null;
+    const change = decide(held);
+    if (!change) return null;
+    const events = change.events ?? [];
+    const before = held.row;
+    const after = rowAfter(before, change);
+    const puts: StoreChange[] = [
+      { kind: 'put', key: this.#keys.task(after.id), value: toBytes(after), ifRevision: held.revision },
+    ];
+    if (events.length > 0) {
+      puts.push({ kind: 'put', key: this.#keys.log(after.id, before.seq), value: toBytes(events) });
+    }
+    if (after.stateAt !== before.stateAt) puts.push({ kind: 'delete', key: this.#listedKey(before) });
+    if (after.stateAt !== before.stateAt || after.state !== before.state) {
+      puts.push({ kind: 'put', key: this.#listedKey(after), value: this.#listedValue(after) });
+    }
+    if (isTerminal(after.state)) {
+      puts.push({ kind: 'put', key: this.#keys.ended(after.lastEventAt, after.id), value: toBytes(0) });
+      puts.push({ kind: 'delete', key: this.#keys.open(after.id) });
+    }
+    try {
+      held.revision = await this.#store.batch([...puts, ...(change.also ?? [])]);
+    } catch (error) {
+      if (!isGatewayError(error, 'STORE_TRIPPED')) held.doubtful = true;
+      throw error;
+    }
+    held.row = after;
+    this.#show(held, events);
+    return held;
+  }
+
+  #show(held: Held, events: readonly LogEvent[]): void {
+    for (const event of events) {
+      fold(held.view, event);
+      if (held.watchers.size === 0) continue;
+      const shown = streamEvent(held.view, event);
+      if (!shown) continue;
+      const bytes = JSON.stringify(shown).length;
+      for (const watcher of [...held.watchers]) watcher.onEvent(shown, bytes);
+    }
+    if (!isTerminal(held.row.state)) return;
+    this.#open.delete(held.row.id);
+    const left = (this.#byOwner.get(held.row.owner) ?? 1) - 1;
+    if (left > 0) this.#byOwner.set(held.row.owner, left);
+    else this.#byOwner.delete(held.row.owner);
+    for (const watcher of [...held.watchers]) watcher.onEnd();
+    held.watchers.clear();
+  }
+
+  /** After a write of unknown outcome: what the disk has is what happened. */
+  async #reread(held: Held): Promise<void> {
+    const stored = await this.#store.get(this.#keys.task(held.row.id));
+    held.doubtful = false;
+    if (!stored || stored.revision === held.revision) return;
+    const row = readJson(stored.value, taskRowSchema);
+    const missed: LogEvent[] = [];
+    for (const { value } of await this.#logRecords(row.id, held.row.seq)) missed.push(...readJson(value, logRecordSchema));
+    held.revision = stored.revision;
+    held.row = row;
+    this.#show(held, missed);
+  }
+
+  #hold(row: TaskRow, view: TaskView, revision: number): OpenTask {
+    const held: Held = { row, view, watchers: new Set(), revision, doubtful: false, tail: Promise.resolve() };
+    this.#open.set(row.id, held);
+    this.#byOwner.set(row.owner, this.openCountOf(row.owner) + 1);
+    return held;
+  }
+
+  async #fold(row: TaskRow, fromSeq: number, view: TaskView): Promise<TaskView> {
+    for (const { value } of await this.#logRecords(row.id, fromSeq)) {
+      for (const event of readJson(value, logRecordSchema)) fold(view, event);
+    }
+    return view;
+  }
+
+  async #logRecords(id: string, fromSeq: number): Promise<StoreEntry[]> {
+    const { to } = prefixRange(this.#keys.logOf(id));
+    const records: StoreEntry[] = [];
+    for (let from = this.#keys.log(id, fromSeq); ; ) {
+      const page = await this.#store.range({ from, to, limit: LOG_PAGE });
+      records.push(...page);
+      const last = page.at(-1);
+      if (!last || page.length < LOG_PAGE) return records;
+      from = `${last.key}\0`;
+    }
+  }
+
+  #listedKey(row: TaskRow): string {
+    return this.#keys.listed(row.owner, row.peerId, row.stateAt, row.id);
+  }
+
+  #listedValue(row: TaskRow): Uint8Array {
+    return toBytes([row.state, row.contextId]);
+  }
+}
+
+function rowAfter(before: TaskRow, { events = [], row }: Change): TaskRow {
+  const status = events.findLast((event) => event.kind === 'status');
+  return {
+    ...before,
+    ...row,
+    ...(status && { state: status.status.state, stateAt: Date.parse(status.status.timestamp) }),
+    seq: before.seq + (events.length > 0 ? 1 : 0),
+  };
+}

@@ -1,0 +1,116 @@
+import type { Clock } from '../../../src/base/clock.js';
+import type { ConversationSettings } from '../settings.js';
+import type { OpenTask } from './book.js';
+import type { Context } from './contexts.js';
+import type { DeliveryStates, Look } from './delivery.js';
+import { isAnswered } from './steps.js';
+import type { TaskTimers } from './timers.js';
+
+export interface CompletionDeps {
+  readonly clock: Clock;
+  readonly timers: TaskTimers;
+  readonly delivery: DeliveryStates;
+  readonly signal: AbortSignal;
+  /** Runs work whose failures are logged and drained at stop. */
+  background(work: () => Promise<void>): void;
+  /** The answer is complete; `owing` when the peer had not ended its turn. */
+  complete(taskId: string, owing: boolean): void;
+  /** The peer's delivery failed and stayed so. */
+  peerFailed(taskId: string): void;
+  find(taskId: string): OpenTask | null;
+}
+
+const POLLS_AFTER_REPLY_MS = [50, 150, 400, 1_000, 2_000] as const;
+const POLL_LATER_MS = 5_000;
+const POLL_WITHOUT_REPLY_MS = 15_000;
+const FAILED_FOR_MS = 10_000;
+
+/**
+ * Decides when an answer is complete: by quiet, or by the platform's word on the delivery where it can be read. Without
+ * any reply it watches for a peer whose delivery failed.
+ */
+export class Completion {
+  readonly #deps: CompletionDeps;
+  /** Tasks whose peer is known to be at work still. */
+  readonly #holding = new Set<string>();
+  readonly #failedOnce = new Set<string>();
+
+  constructor(deps: CompletionDeps) {
+    this.#deps = deps;
+  }
+
+  /** A reply was taken and the task is still working. */
+  afterReply(task: OpenTask, context: Context, settings: ConversationSettings): void {
+    const { timers } = this.#deps;
+    const { id, moreFollows } = task.row;
+    timers.clear(id, 'settle', 'hold', 'poll');
+    this.#holding.delete(id);
+    if (moreFollows || settings.completion === 'first') return;
+    timers.set(id, 'settle', settings.settleMs, () => {
+      if (!this.#holding.has(id)) this.#deps.complete(id, false);
+    });
+    if (!isAnswered(task.row)) this.#holding.add(id);
+    timers.set(id, 'hold', settings.holdMaxMs, () => {
+      this.#deps.complete(id, true);
+    });
+    if (settings.completion === 'auto') this.#poll(task, context, 0, this.#deps.clock.now());
+  }
+
+  /** The task was posted, and nobody has answered. */
+  awaitReply(task: OpenTask, context: Context, settings: ConversationSettings): void {
+    if (settings.completion !== 'auto' || this.#deps.delivery.readable === false) return;
+    const { id } = task.row;
+    this.#deps.timers.set(id, 'poll', this.#failedOnce.has(id) ? FAILED_FOR_MS : POLL_WITHOUT_REPLY_MS, () => {
+      this.#look(id, context, false, (look) => {
+        const open = this.#deps.find(id);
+        if (open?.row.state !== 'TASK_STATE_WORKING' || open.row.replies > 0) return;
+        if (look === 'failed' && this.#failedOnce.has(id)) {
+          this.#deps.peerFailed(id);
+          return;
+        }
+        if (look === 'failed') this.#failedOnce.add(id);
+        else this.#failedOnce.delete(id);
+        this.awaitReply(open, context, settings);
+      });
+    });
+  }
+
+  forget(taskId: string): void {
+    this.#holding.delete(taskId);
+    this.#failedOnce.delete(taskId);
+  }
+
+  #poll(task: OpenTask, context: Context, tries: number, repliedAt: number): void {
+    const { id, lastPostId } = task.row;
+    if (this.#deps.delivery.readable === false || lastPostId === null) return;
+    const { clock, timers } = this.#deps;
+    const at = POLLS_AFTER_REPLY_MS[tries];
+    const wait = at === undefined ? POLL_LATER_MS : repliedAt + at - clock.now();
+    timers.set(id, 'poll', wait, () => {
+      this.#look(id, context, true, (look) => {
+        const open = this.#deps.find(id);
+        if (open?.row.state !== 'TASK_STATE_WORKING' || open.row.lastPostId !== lastPostId) return;
+        if (look === 'processed' || look === 'failed') {
+          if (open.row.pending.length === 0) this.#deps.complete(id, false);
+          return;
+        }
+        if (look === 'processing') this.#holding.add(id);
+        else if (isAnswered(open.row)) {
+          this.#holding.delete(id);
+          // The quiet time passed while the peer was still at work; now nothing is known to be going on.
+          if (!timers.has(id, 'settle')) this.#deps.complete(id, false);
+        }
+        if (look === 'processing' || look === 'delivered') this.#poll(open, context, tries + 1, repliedAt);
+      });
+    });
+  }
+
+  #look(id: string, context: Context, replied: boolean, then: (look: Look) => void): void {
+    this.#deps.background(async () => {
+      const open = this.#deps.find(id);
+      if (!open?.row.lastPostId) return;
+      const { delivery, signal } = this.#deps;
+      then(await delivery.look(context, open.row.lastPostId, open.row.peerId, replied, signal));
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import type { ChatMessage } from '../../../src/platform/wire/objects.js';
+import { messageMetadataSchema } from '../../../src/platform/wire/objects.js';
+import type { BandCalls } from '../band.js';
+import type { Context } from './contexts.js';
+
+const PAGE_LIMIT = 100;
+
+/**
+ * What this agent wrote into a room and what mentions it, from the stored place on. The place moves with the reading,
+ * one page behind, so that what was written last is always read again.
+ */
+export async function* readForward(
+  rest: Pick<BandCalls, 'getContext'>,
+  context: Context,
+  roomId: string,
+  signal: AbortSignal,
+): AsyncGenerator<ChatMessage, void, undefined> {
+  let { cursor } = context.record;
+  let previous = cursor;
+  for (;;) {
+    const page = await rest.getContext(roomId, { limit: PAGE_LIMIT, signal, ...(cursor !== null && { cursor }) });
+    yield* page.data;
+    if (!page.hasMore || page.nextCursor === null) return;
+    if (context.record.roomId === roomId) context.record = { ...context.record, cursor: previous };
+    previous = cursor;
+    cursor = page.nextCursor;
+  }
+}
+
+export type DeliveryState = 'delivered' | 'processing' | 'processed' | 'failed';
+/** `none`: no state on the row; `unknown`: the row was not found. */
+export type Look = DeliveryState | 'none' | 'unknown';
+
+const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
+
+/**
+ * What the platform says about the delivery of our own messages. Whether it says anything to an agent is found out at
+ * the first reply; where it does not, nobody asks again.
+ */
+export class DeliveryStates {
+  readonly #rest: Pick<BandCalls, 'getContext'>;
+  #readable: boolean | null = null;
+
+  constructor(rest: Pick<BandCalls, 'getContext'>) {
+    this.#rest = rest;
+  }
+
+  /** null until the first look after a reply. */
+  get readable(): boolean | null {
+    return this.#readable;
+  }
+
+  /**
+   * @param replied - the peer has answered, so the platform must know a state if it ever shows one
+   * @returns `none` at once when states are known not to be shown
+   */
+  async look(
+    context: Context,
+    messageId: string,
+    peerId: string,
+    replied: boolean,
+    signal: AbortSignal,
+  ): Promise<Look> {
+    const { roomId } = context.record;
+    if (this.#readable === false || roomId === null) return 'none';
+    for await (const row of readForward(this.#rest, context, roomId, signal)) {
+      if (row.id !== messageId) continue;
+      const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
+      const states = metadata.success ? metadata.data.delivery_status : null;
+      if (!states || Object.keys(states).length === 0) {
+        if (replied) this.#readable ??= false;
+        return 'none';
+      }
+      this.#readable = true;
+      const state = STATES.safeParse(states[peerId]?.status);
+      return state.success ? state.data : 'none';
+    }
+    return 'unknown';
+  }
+}

@@ -1,0 +1,294 @@
+import { KeyedLock } from '../../../src/base/keyed-lock.js';
+import { backoffMs } from '../../../src/base/backoff.js';
+import { withDeadline } from '../../../src/base/async.js';
+import type { Clock } from '../../../src/base/clock.js';
+import { isGatewayError } from '../../../src/base/errors.js';
+import type { BandCalls } from '../band.js';
+import type { PublishedPeer } from '../peers/directory.js';
+import type { Context, Contexts } from './contexts.js';
+import { readForward } from './delivery.js';
+import { TaskFailure, type Reason } from './reasons.js';
+import { ownerTag } from './records.js';
+
+export interface DispatchDeps {
+  readonly rest: BandCalls;
+  readonly contexts: Contexts;
+  readonly clock: Clock;
+  readonly selfId: string;
+  readonly deadlineMs: number;
+  readonly random: () => number;
+  /** Band does not know this peer any more. */
+  onPeerUnknown(peerId: string): void;
+}
+
+export interface Post {
+  readonly context: Context;
+  readonly peer: PublishedPeer;
+  readonly taskId: string;
+  /** The client's id of the message. */
+  readonly messageId: string;
+  readonly text: string;
+  /** It may stand in the room already: an earlier process may have posted it. */
+  readonly lookFirst: boolean;
+  /** False as soon as nobody wants it posted any more. */
+  stillWanted(): boolean;
+}
+
+/** `dropped`: nobody wanted it any more, and nothing was posted. */
+export type Posted = { readonly kind: 'posted'; readonly bandMessageId: string } | { readonly kind: 'dropped' };
+
+/** The post failed in a way that leaves it open whether it happened. */
+export class UncertainPost extends TaskFailure {}
+
+interface Found {
+  readonly marked: boolean;
+  readonly bandMessageId: string | null;
+}
+
+const RETRY = { baseMs: 250, maxMs: 5_000 } as const;
+const NOTHING: Found = { marked: false, bandMessageId: null };
+const MARKER_TEXT = 'A2A gateway context';
+const CANCEL_TEXT = 'A2A request cancelled';
+
+/** The bridge's own keys on the events it writes; the first two are the reference's. */
+export interface MarkerMetadata {
+  readonly gateway_context_id: string;
+  readonly gateway_room_id: string;
+  readonly gateway_v: 1;
+  readonly gateway_task_id: string;
+  readonly gateway_message_id: string;
+  readonly gateway_peer_id: string;
+  readonly gateway_owner: string;
+}
+
+/**
+ * Puts requests into rooms: room, participant, marker, message, in this order and within one deadline. What cannot be
+ * known to have failed is looked up in the room before it is tried again, so nothing is posted twice.
+ */
+export class Dispatcher {
+  readonly #deps: DispatchDeps;
+  readonly #rooms = new KeyedLock();
+
+  constructor(deps: DispatchDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * @throws {TaskFailure} with the reason the task ends for; {@link UncertainPost} when the message may stand there
+   */
+  async post(post: Post, signal: AbortSignal): Promise<Posted> {
+    const progress = { posting: false };
+    try {
+      return await withDeadline(this.#deps.clock, this.#deps.deadlineMs, signal, (inner) =>
+        this.#postSteps(post, progress, inner),
+      );
+    } catch (error) {
+      if (error instanceof TaskFailure) throw error;
+      if (signal.aborted) throw error;
+      const reason = reasonOf(error);
+      if (reason === null) throw error;
+      throw progress.posting && reason === 'BAND_UNAVAILABLE'
+        ? new UncertainPost(reason, { cause: error })
+        : new TaskFailure(reason, { cause: error });
+    }
+  }
+
+  /** Tells a room that a request was withdrawn. */
+  async notice(
+    notice: { context: Context; taskId: string; peer: PublishedPeer | null; kind: 'event' | 'message' | 'both' },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { context, taskId, peer, kind } = notice;
+    const { roomId, contextId } = context.record;
+    if (roomId === null) return;
+    await withDeadline(this.#deps.clock, this.#deps.deadlineMs, signal, async (inner) => {
+      if (kind !== 'message') {
+        const metadata = {
+          gateway_task_id: taskId,
+          gateway_cancelled: true,
+          gateway_context_id: contextId,
+          gateway_room_id: roomId,
+        };
+        await this.#deps.rest.postEvent(
+          roomId,
+          { content: CANCEL_TEXT, messageType: 'task', metadata },
+          { signal: inner },
+        );
+      }
+      if (kind !== 'event' && peer) {
+        const content = `@${peer.name} The requester cancelled this request. Please stop.`;
+        await this.#deps.rest.postMessage(
+          roomId,
+          { content, mentions: [{ id: peer.id, name: peer.name }] },
+          { signal: inner },
+        );
+      }
+    });
+  }
+
+  async #postSteps(post: Post, progress: { posting: boolean }, signal: AbortSignal): Promise<Posted> {
+    const { context, peer } = post;
+    const roomId = await this.#room(context, signal);
+    let found = post.lookFirst ? await this.#look(post, roomId, signal) : NOTHING;
+    if (found.bandMessageId !== null) return { kind: 'posted', bandMessageId: found.bandMessageId };
+    const assumedPresent = context.record.peers.includes(peer.id);
+    if (!assumedPresent) await this.#addPeer(context, roomId, peer, signal);
+    if (!post.stillWanted()) return { kind: 'dropped' };
+    if (!found.marked) {
+      found = await this.#retried(post, roomId, signal, async () => {
+        await this.#mark(post, roomId, signal);
+        return { marked: true, bandMessageId: null };
+      });
+    }
+    let added = !assumedPresent;
+    while (found.bandMessageId === null) {
+      if (!post.stillWanted()) return { kind: 'dropped' };
+      progress.posting = true;
+      try {
+        found = await this.#retried(post, roomId, signal, async () => ({
+          marked: true,
+          bandMessageId: await this.#message(post, roomId, signal),
+        }));
+      } catch (error) {
+        // Somebody took the peer out of the room while nobody was listening: it is brought back once.
+        if (added || !isGatewayError(error, 'BAND_INVALID')) throw error;
+        added = true;
+        await this.#addPeer(context, roomId, peer, signal);
+      }
+    }
+    return { kind: 'posted', bandMessageId: found.bandMessageId };
+  }
+
+  #room(context: Context, signal: AbortSignal): Promise<string> {
+    const known = context.record.roomId;
+    if (known !== null) return Promise.resolve(known);
+    return this.#rooms.hold(
+      context.key,
+      async () => {
+        const meanwhile = context.record.roomId;
+        if (meanwhile !== null) return meanwhile;
+        const room = await this.#tries(signal, () => this.#deps.rest.createChat({}, { signal }));
+        await this.#deps.contexts.bindRoom(context, room.id);
+        return room.id;
+      },
+      signal,
+    );
+  }
+
+  async #addPeer(context: Context, roomId: string, peer: PublishedPeer, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#tries(signal, () =>
+        this.#deps.rest.addParticipant(roomId, { participantId: peer.id, role: 'member' }, { signal }),
+      );
+    } catch (error) {
+      if (isGatewayError(error, 'BAND_FORBIDDEN')) throw new TaskFailure('PEER_UNREACHABLE', { cause: error });
+      if (isGatewayError(error, 'BAND_NOT_FOUND')) {
+        this.#deps.onPeerUnknown(peer.id);
+        throw new TaskFailure('PEER_UNREACHABLE', { cause: error });
+      }
+      if (!isGatewayError(error, 'BAND_CONFLICT')) throw error;
+    }
+    const { peers } = context.record;
+    if (!peers.includes(peer.id)) context.record = { ...context.record, peers: [...peers, peer.id] };
+  }
+
+  async #mark({ context, peer, taskId, messageId }: Post, roomId: string, signal: AbortSignal): Promise<void> {
+    const { contextId, owner } = context.record;
+    const metadata: MarkerMetadata = {
+      gateway_context_id: contextId,
+      gateway_room_id: roomId,
+      gateway_v: 1,
+      gateway_task_id: taskId,
+      gateway_message_id: messageId,
+      gateway_peer_id: peer.id,
+      gateway_owner: ownerTag(owner),
+    };
+    await this.#deps.rest.postEvent(
+      roomId,
+      { content: MARKER_TEXT, messageType: 'task', metadata: { ...metadata } },
+      { signal },
+    );
+  }
+
+  async #message({ peer, text }: Post, roomId: string, signal: AbortSignal): Promise<string> {
+    const sent = await this.#deps.rest.postMessage(
+      roomId,
+      { content: `@${peer.name} ${text}`, mentions: [{ id: peer.id, name: peer.name }] },
+      { signal },
+    );
+    return sent.id;
+  }
+
+  /** A write that is repeated on transient faults, after a look into the room where it may have happened. */
+  async #retried(post: Post, roomId: string, signal: AbortSignal, write: () => Promise<Found>): Promise<Found> {
+    let unclear = false;
+    return this.#tries(signal, async () => {
+      if (unclear) {
+        const found = await this.#look(post, roomId, signal);
+        if (found.bandMessageId !== null) return found;
+      }
+      try {
+        return await write();
+      } catch (error) {
+        unclear ||= isGatewayError(error) && !error.undelivered;
+        throw error;
+      }
+    });
+  }
+
+  async #tries<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (signal.aborted || !isGatewayError(error) || !error.retryable) throw error;
+        const wait = error.retryAfterMs ?? backoffMs(failures, { ...RETRY, random: this.#deps.random });
+        await this.#deps.clock.sleep(wait, signal);
+      }
+    }
+  }
+
+  /** Looks for this message's marker, and for the text behind it, among what the agent wrote into the room. */
+  async #look({ context, taskId, messageId, peer }: Post, roomId: string, signal: AbortSignal): Promise<Found> {
+    let marked = false;
+    for await (const row of readForward(this.#deps.rest, context, roomId, signal)) {
+      if (row.sender_id !== this.#deps.selfId) continue;
+      const metadata = row.metadata ?? {};
+      if (row.message_type === 'task' && metadata['gateway_task_id'] === taskId) {
+        marked ||= metadata['gateway_message_id'] === messageId;
+      } else if (marked && row.message_type === 'text' && mentions(row, peer.id)) {
+        return { marked, bandMessageId: row.id };
+      }
+    }
+    return { marked, bandMessageId: null };
+  }
+}
+
+function mentions(row: { content: string; metadata?: Record<string, unknown> | null | undefined }, id: string): boolean {
+  const list = row.metadata?.['mentions'];
+  const listed = Array.isArray(list) && list.some((one) => (one as { id?: unknown } | null)?.id === id);
+  return listed || row.content.includes(`@[[${id}]]`);
+}
+
+/** The reason a task ends for, by what the platform said; null for what is not the platform's doing. */
+function reasonOf(error: unknown): Reason | null {
+  if (!isGatewayError(error)) return null;
+  switch (error.code) {
+    case 'ROOM_LIMIT':
+      return 'BAND_QUOTA';
+    case 'BAND_ROOM_STOPPED':
+      return 'GATEWAY_STOPPED';
+    case 'BAND_INVALID':
+    case 'BAND_FORBIDDEN':
+    case 'BAND_CONFLICT':
+      return 'BAND_REJECTED';
+    case 'BAND_NOT_FOUND':
+      return 'ROOM_CLOSED';
+    case 'BAND_UNAUTHORIZED':
+      return 'BAND_UNAUTHORIZED';
+    case 'DEADLINE_EXCEEDED':
+      return 'BAND_UNAVAILABLE';
+    default:
+      return error.code.startsWith('BAND_') ? 'BAND_UNAVAILABLE' : null;
+  }
+}

@@ -1,0 +1,139 @@
+import { KeyedLock } from '../../../src/base/keyed-lock.js';
+import { readJson, toBytes } from '../../../src/store/json.js';
+import type { StateStore, StoreChange } from '../../../src/store/port.js';
+import type { Context, Contexts } from './contexts.js';
+import { laneRecordSchema, type LaneRecord, type RecordKeys } from './records.js';
+
+/** The ordered tasks of one context and peer: at most one is running, others wait, interrupted ones stand aside. */
+export interface Lane {
+  readonly key: string;
+  readonly context: Context;
+  readonly peerId: string;
+  record: LaneRecord;
+  /** The task whose answer is awaited, or which is being posted. */
+  running: string | null;
+  readonly queue: string[];
+  /** Newest last. */
+  readonly interrupted: string[];
+  /** What else must be written into the room, before the next task. */
+  readonly notices: (() => Promise<void>)[];
+  /** Its worker is at it. */
+  busy: boolean;
+  /** Steps that use the lane at this moment, so that it is not let go under them. */
+  users: number;
+  /** Tasks that are being stored and will enter the queue. */
+  coming: number;
+  /** When the last late reply came. */
+  lateAt: number | null;
+}
+
+const TAKEN_KEPT = 32;
+
+/** Lanes in memory while anything happens in them; what must outlive that is in their record. */
+export class Lanes {
+  readonly #lanes = new Map<string, Lane>();
+  readonly #lock = new KeyedLock();
+  readonly #store: StateStore;
+  readonly #keys: RecordKeys;
+  readonly #contexts: Contexts;
+
+  constructor(store: StateStore, keys: RecordKeys, contexts: Contexts) {
+    this.#store = store;
+    this.#keys = keys;
+    this.#contexts = contexts;
+  }
+
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  find(contextKey: string, peerId: string): Lane | null {
+    return this.#lanes.get(laneKey(contextKey, peerId)) ?? null;
+  }
+
+  all(): IterableIterator<Lane> {
+    return this.#lanes.values();
+  }
+
+  /** The lane, held in use; every `enter` needs its `leave`. It holds its context for itself. */
+  async enter(context: Context, peerId: string): Promise<Lane> {
+    const key = laneKey(context.key, peerId);
+    const lane = await this.#lock.hold(key, async () => {
+      const known = this.#lanes.get(key);
+      if (known) return known;
+      const stored = await this.#store.get(this.#keys.lane(context.key, peerId));
+      const made: Lane = {
+        key,
+        context,
+        peerId,
+        record: stored ? readJson(stored.value, laneRecordSchema) : { taken: [], debt: null },
+        running: null,
+        queue: [],
+        interrupted: [],
+        notices: [],
+        busy: false,
+        users: 0,
+        coming: 0,
+        lateAt: null,
+      };
+      this.#lanes.set(key, made);
+      this.#contexts.retain(context);
+      return made;
+    });
+    lane.users += 1;
+    return lane;
+  }
+
+  leave(lane: Lane): void {
+    lane.users -= 1;
+    this.settle(lane);
+  }
+
+  /** Lets an idle lane go. */
+  settle(lane: Lane): void {
+    if (!isIdle(lane) || this.#lanes.get(lane.key) !== lane) return;
+    this.#lanes.delete(lane.key);
+    this.#contexts.close(lane.context);
+  }
+
+  put(lane: Lane): StoreChange {
+    return { kind: 'put', key: this.#keys.lane(lane.context.key, lane.peerId), value: toBytes(lane.record) };
+  }
+
+  save(lane: Lane): Promise<number> {
+    return this.#store.batch([this.put(lane)]);
+  }
+}
+
+/** Marks a reply as taken. @returns takes the mark back, for when the step that it belongs to fails */
+export function takeReply(lane: Lane, messageId: string): () => void {
+  const before = lane.record.taken;
+  lane.record = { ...lane.record, taken: [...before, messageId].slice(-TAKEN_KEPT) };
+  return () => {
+    lane.record = { ...lane.record, taken: lane.record.taken.filter((id) => id !== messageId) };
+  };
+}
+
+/** Takes a task out of whatever place it has in the lane. */
+export function removeFromLane(lane: Lane, taskId: string): void {
+  if (lane.running === taskId) lane.running = null;
+  for (const list of [lane.queue, lane.interrupted]) {
+    const at = list.indexOf(taskId);
+    if (at >= 0) list.splice(at, 1);
+  }
+}
+
+function isIdle(lane: Lane): boolean {
+  return (
+    !lane.busy &&
+    lane.users === 0 &&
+    lane.running === null &&
+    lane.queue.length === 0 &&
+    lane.interrupted.length === 0 &&
+    lane.notices.length === 0
+  );
+}
+
+function laneKey(contextKey: string, peerId: string): string {
+  return `${contextKey}/${peerId}`;
+}
