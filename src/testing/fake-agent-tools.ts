@@ -14,7 +14,7 @@ export interface FakeAgentToolsOptions {
   readonly participants?: readonly ParticipantNews[];
   /** Whom the agent may bring in; default nobody. */
   readonly peers?: readonly Peer[];
-  /** What `fetchRoomContext` finds; default nothing. */
+  /** What `fetchRoomContext` finds beside what the agent writes; default nothing. */
   readonly context?: readonly ChatMessage[];
   readonly turn?: Turn;
   readonly features?: AdapterFeatures;
@@ -43,6 +43,7 @@ export class FakeAgentTools extends AgentTools {
     const roster = new Roster();
     roster.replace(everyone);
     const rest = createFakeRest({
+      agentId,
       participants: everyone.map((one) => ({ ...one, type: one.type ?? 'User' })),
       peers: options.peers ?? [],
       context: options.context ?? [],

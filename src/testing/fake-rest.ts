@@ -34,8 +34,11 @@ export interface PlatformCall {
 }
 
 export interface FakeRestOptions {
+  /** Who writes; default `agent-1`. */
+  readonly agentId?: string;
   readonly participants?: readonly ChatParticipant[];
   readonly peers?: readonly Peer[];
+  /** What was said before; what the agent writes is added to it. */
   readonly context?: readonly ChatMessage[];
 }
 
@@ -61,6 +64,20 @@ export function createFakeRest(options: FakeRestOptions = {}): FakeRest {
   const peers = options.peers ?? [];
   const participants = new Map((options.participants ?? []).map((one) => [one.id, one]));
   const memories = new Map<string, WireRecord>();
+  const context: ChatMessage[] = [...(options.context ?? [])];
+  const remember = (roomId: string, message_type: string, content: string, metadata: Record<string, unknown>) => {
+    const id = newUuid();
+    context.push({
+      id,
+      content,
+      message_type,
+      metadata,
+      sender_id: options.agentId ?? 'agent-1',
+      sender_type: 'Agent',
+      chat_room_id: roomId,
+    });
+    return id;
+  };
 
   const failing = (method: string) => failures.get(method)?.shift();
   const called = (method: string, args: readonly unknown[]) => {
@@ -109,7 +126,8 @@ export function createFakeRest(options: FakeRestOptions = {}): FakeRest {
     listMessages: () => Promise.resolve({ data: [], hasMore: false, nextCursor: null }),
     postMessage: (roomId, { content, mentions }) => {
       messages.push({ roomId, content, mentions });
-      return Promise.resolve({ id: newUuid(), success: true, recipients: [] });
+      const id = remember(roomId, 'text', content, { mentions });
+      return Promise.resolve({ id, success: true, recipients: [] });
     },
     nextMessage: () => Promise.resolve(null),
     markProcessing: () => Promise.resolve({ kind: 'accepted', attempt: 1 }),
@@ -117,9 +135,10 @@ export function createFakeRest(options: FakeRestOptions = {}): FakeRest {
     markFailed: () => Promise.resolve({ kind: 'accepted', attempt: 1 }),
     postEvent: (roomId, { content, messageType, metadata }) => {
       events.push({ roomId, content, messageType, metadata: metadata ?? null });
-      return Promise.resolve({ id: newUuid(), message_type: messageType, success: true });
+      const id = remember(roomId, messageType, content, metadata ?? {});
+      return Promise.resolve({ id, message_type: messageType, success: true });
     },
-    getContext: () => Promise.resolve({ data: options.context ?? [], hasMore: false, nextCursor: null }),
+    getContext: () => Promise.resolve({ data: [...context], hasMore: false, nextCursor: null }),
     listParticipants: () => Promise.resolve([...participants.values()]),
     addParticipant: (_roomId, { participantId, role }) => {
       if (participants.has(participantId)) throw refusal(409, 'BAND_CONFLICT');
