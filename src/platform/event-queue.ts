@@ -1,6 +1,6 @@
 import type { LinkEvent } from './link-port.js';
 
-export interface EventQueueOptions {
+interface EventQueueOptions {
   /** Messages of one room that may wait; default 1,000. */
   maxMessagesPerRoom?: number;
   /** Estimated size of everything that waits; default 64 MiB. */

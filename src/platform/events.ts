@@ -18,7 +18,7 @@ import {
 } from './wire/socket-events.js';
 
 /** What a push turned out to be. */
-export type Push =
+type Push =
   | { readonly kind: 'event'; readonly event: LinkEvent }
   | { readonly kind: 'control'; readonly control: AgentControl }
   | { readonly kind: 'supersede'; readonly supersede: Supersede }

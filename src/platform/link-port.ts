@@ -51,13 +51,16 @@ export type LinkEventKind = LinkEvent['kind'];
 export interface LinkState {
   /** `waiting`: between two tries. `closed`: for good, see {@link BandLink.closed}. */
   readonly kind: 'new' | 'connecting' | 'connected' | 'waiting' | 'closed';
-  /** Milliseconds since the epoch at which the link entered this state. */
+  /**
+   * Since when it is up, or since when it is not: milliseconds since the epoch. The tries and waits of one outage
+   * share it.
+   */
   readonly sinceMs: number;
   /** Why it is not connected, in a few words that carry no secret; null while connected. */
   readonly why: string | null;
   /** When the next try starts, in milliseconds since the epoch; only while waiting. */
   readonly nextTryAtMs: number | null;
-  /** Failed tries and short-lived connections since the link was last stable. */
+  /** Failed tries and lost connections since the link was last stable; 0 once it has been up for a minute. */
   readonly failures: number;
   /** Topics that are joined at this moment, and all that should be. */
   readonly topicsJoined: number;

@@ -51,7 +51,9 @@ export function createBandLink(options: BandLinkOptions): BandLink {
     'band_link_events_dropped_total',
     'Events left out because a buffer was full; each is followed by a catch-up.',
   );
-  const connects = metrics.counter('band_link_state_changes_total', 'States that the link to Band entered.', ['state']);
+  const stateChanges = metrics.counter('band_link_state_changes_total', 'States that the link to Band entered.', [
+    'state',
+  ]);
 
   const queue = new EventQueue({
     ...(options.maxMessagesPerRoom === undefined ? {} : { maxMessagesPerRoom: options.maxMessagesPerRoom }),
@@ -122,11 +124,12 @@ export function createBandLink(options: BandLinkOptions): BandLink {
         queue.push({ kind: 'reconnected' });
       },
       stateChanged(state) {
-        connects.inc({ state: state.kind });
-        for (const handler of stateHandlers)
+        stateChanges.inc({ state: state.kind });
+        for (const handler of stateHandlers) {
           guarded(() => {
             handler(state);
           }, 'state');
+        }
       },
     },
   });

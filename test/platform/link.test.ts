@@ -229,11 +229,16 @@ describe('PHX-02', () => {
     await clock.advance(60_000);
     expect(link.state).toMatchObject({ kind: 'waiting', why: 'heartbeat unanswered', topicsJoined: 0, topicsKnown: 1 });
     expect(link.state.nextTryAtMs).toBeGreaterThan(clock.now());
+    const downSince = link.state.sinceMs;
+    expect(downSince).toBe(clock.now());
     platform.script.heartbeats = 'answered';
     await clock.advance(400);
-    expect(link.state).toMatchObject({ kind: 'waiting', why: 'refused with HTTP 503' });
+    expect(link.state).toMatchObject({ kind: 'waiting', why: 'refused with HTTP 503', sinceMs: downSince });
     await clock.advance(10_000);
     expect(link.state).toMatchObject({ kind: 'connected', why: null, topicsJoined: 1 });
+    expect(link.state.sinceMs).toBeGreaterThan(downSince);
+    await clock.advance(60_000);
+    expect(link.state.failures).toBe(0);
     await link.close();
   });
 

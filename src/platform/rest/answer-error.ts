@@ -29,7 +29,7 @@ const CODE_BY_STATUS: Readonly<Record<number, ErrorCode>> = {
   429: 'BAND_RATE_LIMITED',
 };
 
-export interface ErrorAnswer {
+interface ErrorAnswer {
   readonly status: number;
   /** The body's text, free of secrets. */
   readonly text: string;

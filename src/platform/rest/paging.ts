@@ -3,7 +3,7 @@ import type { CallOptions, CursorOptions, CursorPage, Page, PageOptions } from '
 const LARGEST_PAGE = 100;
 const MAX_PAGES = 50;
 
-export interface WalkOptions extends CallOptions {
+interface WalkOptions extends CallOptions {
   /** Rows asked for per call, at most 100; default 100. */
   readonly pageSize?: number;
   /** Calls at most; default 50. */
@@ -11,7 +11,7 @@ export interface WalkOptions extends CallOptions {
 }
 
 /** What a walk found, and whether it saw the end. */
-export interface Walked<T> {
+interface Walked<T> {
   readonly items: readonly T[];
   /** False when the walk ended at `maxPages` with more to come. */
   readonly complete: boolean;

@@ -32,7 +32,7 @@ export interface RestAnswer {
   readonly request: string;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   /** e.g. `https://app.band.ai`; a path in front of `/api/v1` is kept, a trailing slash dropped. */
   readonly baseUrl: string;
   readonly apiKey: string;

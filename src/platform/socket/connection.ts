@@ -15,7 +15,7 @@ const GIVEN_UP = 4000;
 /** How a connection ended: what the socket says, or that this side gave it up. */
 export type ConnectionEnd = SocketEnd | { readonly kind: 'given_up'; readonly why: string };
 
-export interface ConnectionHandlers {
+interface ConnectionHandlers {
   opened(): void;
   frame(frame: Frame): void;
   /** Something that is no frame. */

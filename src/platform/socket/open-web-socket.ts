@@ -6,7 +6,7 @@ import type { OpenWebSocket, SocketEnd, WebSocketLike } from './web-socket.js';
 
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-export interface WsOptions {
+interface WsOptions {
   /** A larger frame ends the connection with 1009; default 8 MiB, room for the longest message however it is escaped. */
   maxFrameBytes?: number;
 }

@@ -5,11 +5,11 @@ import type { Logger } from '../../base/log.js';
 import type { LinkState } from '../link-port.js';
 import { type ChannelEvents, Channels } from './channels.js';
 import { Connection, type ConnectionEnd } from './connection.js';
-import type { ReconnectPolicy } from './reconnect-policy.js';
+import { type ReconnectPolicy, STABLE_MS } from './reconnect-policy.js';
 import type { OnConflict } from './socket-url.js';
 import type { OpenWebSocket } from './web-socket.js';
 
-export interface PhoenixSocketOptions {
+interface PhoenixSocketOptions {
   readonly open: OpenWebSocket;
   /** The address of an upgrade request that carries `onConflict`. */
   readonly urlFor: (onConflict: OnConflict | undefined) => string;
@@ -24,7 +24,7 @@ export interface PhoenixSocketOptions {
   readonly events: PhoenixSocketEvents;
 }
 
-export interface PhoenixSocketEvents extends Omit<ChannelEvents, 'recovered'> {
+interface PhoenixSocketEvents extends Omit<ChannelEvents, 'recovered'> {
   /** A socket that had been open is gone. */
   down(why: string): void;
   /** A later socket than the first is open and all topics have had their answers. */
@@ -40,7 +40,7 @@ export class PhoenixSocket {
   readonly #firstOpen = deferred();
   readonly #finished = deferred<GatewayError | null>();
   #connection: Connection | null = null;
-  /** The one before, which may still be closing. */
+  /** The last one that was given up, which may still be closing. */
   #previous: Connection | null = null;
   #ref = 0;
   /** Never the same twice, not even on another socket: an old answer can't be taken for a new one. */
@@ -74,9 +74,11 @@ export class PhoenixSocket {
   }
 
   get state(): LinkState {
+    const { policy, clock } = this.#options;
+    const stable = this.#state.kind === 'connected' && clock.now() - this.#state.sinceMs >= STABLE_MS;
     return {
       ...this.#state,
-      failures: this.#options.policy.failures,
+      failures: stable ? 0 : policy.failures,
       topicsJoined: this.#channels.joined,
       topicsKnown: this.#channels.known,
     };
@@ -194,7 +196,7 @@ export class PhoenixSocket {
           },
           ended: (end) => {
             const uptimeMs = connection.openedAt === null ? null : clock.now() - connection.openedAt;
-            this.#previous = connection;
+            if (end.kind === 'given_up') this.#previous = connection;
             this.#connection = null;
             this.#channels.detach();
             resolve({ end, uptimeMs });
@@ -221,10 +223,13 @@ export class PhoenixSocket {
   }
 
   #enter(kind: LinkState['kind'], why: string | null, nextTryAtMs: number | null = null): void {
-    this.#state = { kind, sinceMs: this.#options.clock.now(), why, nextTryAtMs };
+    const sameOutage = isTrying(kind) && isTrying(this.#state.kind);
+    this.#state = { kind, sinceMs: sameOutage ? this.#state.sinceMs : this.#options.clock.now(), why, nextTryAtMs };
     this.#options.events.stateChanged(this.state);
   }
 }
+
+const isTrying = (kind: LinkState['kind']) => kind === 'connecting' || kind === 'waiting';
 
 function endedError(error: GatewayError | null): GatewayError {
   return error ?? new GatewayError('BAND_LINK_CLOSED');

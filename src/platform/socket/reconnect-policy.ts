@@ -21,7 +21,8 @@ export interface ReconnectPolicy {
   judge(end: ConnectionEnd, uptimeMs: number | null): Verdict;
 }
 
-const STABLE_MS = 60_000;
+/** A connection of this length forgets what went wrong before it. */
+export const STABLE_MS = 60_000;
 const SHORT_LIVED_MS = 5_000;
 const LONGEST_WAIT_MS = 600_000;
 const MAX_ASKED_WAIT_MS = 300_000;

@@ -46,9 +46,8 @@ export const mentionSchema = z.looseObject({
   name: z.string().nullish(),
   kind: z.string().nullish(),
 });
-export type Mention = z.infer<typeof mentionSchema>;
 
-export const deliverySchema = z.looseObject({
+const deliverySchema = z.looseObject({
   status: z.string(),
   current_attempt: z.number().nullish(),
   attempts: z.array(z.looseObject({ attempt_number: z.number().nullish(), status: z.string().nullish() })).nullish(),
@@ -102,7 +101,6 @@ export const messageStatusSchema = z.looseObject({
   attempt_number: z.number().nullish(),
   success: z.boolean(),
 });
-export type MessageStatus = z.infer<typeof messageStatusSchema>;
 
 /** `message_type` of everything but `text`: rows an agent writes beside the conversation. */
 export const EVENT_TYPES = ['tool_call', 'tool_result', 'thought', 'error', 'task', 'attention'] as const;
@@ -111,4 +109,3 @@ export type EventMessageType = (typeof EVENT_TYPES)[number];
 /** What Band accepts at most. */
 export const MAX_EVENT_CONTENT_CHARS = 16_384;
 export const MAX_EVENT_METADATA_BYTES = 65_536;
-export const MAX_TITLE_CHARS = 120;

@@ -42,7 +42,6 @@ export type RoomChanged = z.infer<typeof roomChangedSchema>;
 
 /** `room_deleted` on `room_participants:{room}`. */
 export const roomDeletedSchema = z.looseObject({ id });
-export type RoomDeleted = z.infer<typeof roomDeletedSchema>;
 
 /** `participant_added` on `room_participants:{room}`. */
 export const participantAddedSchema = z.looseObject({
