@@ -1,0 +1,88 @@
+import { withDeadline } from '../../../src/base/async.js';
+import type { Clock } from '../../../src/base/clock.js';
+import type { Counter, Histogram, Metrics } from '../../../src/base/metrics.js';
+import type { Inbox } from '../../../src/store/inbox.js';
+import { deliveryKey } from '../delivery-key.js';
+import { parseDelivery } from '../parse.js';
+import { laneOf, type SlackRecord } from './records.js';
+
+/** One delivery at the door, its sender already verified. */
+export interface Arrival {
+  readonly slug: string;
+  readonly transport: 'http' | 'socket' | 'catch-up';
+  readonly payload: unknown;
+  readonly retryNum?: number | null;
+  readonly retryReason?: string | null;
+  /** Replaces the key that the payload gives, for what Slack did not send by itself. */
+  readonly key?: string;
+}
+
+/** `challenge` wants to be answered with its text; the other two are acknowledged. */
+export type Acceptance =
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'repeat' }
+  | { readonly kind: 'challenge'; readonly challenge: string };
+
+export interface AcceptDeps {
+  readonly inbox: Inbox<SlackRecord>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** Longest wait for the disk; past it the sender is asked to repeat. */
+  readonly deadlineMs: number;
+}
+
+/** Verified delivery → parse → key → inbox. What resolves is on disk, and only then may Slack be told so (S-030). */
+export type Accept = (arrival: Arrival, signal?: AbortSignal) => Promise<Acceptance>;
+
+const ACK_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/**
+ * @returns a function that throws what the store throws, and `DEADLINE_EXCEEDED`: then nothing may be acknowledged,
+ *   and Slack delivers again (S-031)
+ */
+export function createAccept({ inbox, clock, metrics, deadlineMs }: AcceptDeps): Accept {
+  const { received, repeats, seconds } = instruments(metrics);
+  return async (arrival, signal) => {
+    const { slug, transport, payload, retryNum = null, retryReason = null } = arrival;
+    const begun = clock.now();
+    const delivery = parseDelivery(payload);
+    if (delivery.kind === 'url_verification') return { kind: 'challenge', challenge: delivery.challenge };
+    received.inc({ app: slug, transport, kind: delivery.kind, type: typeOf(delivery) });
+
+    const id = arrival.key ?? deliveryKey(slug, delivery, payload);
+    const body: SlackRecord = { slug, transport, receivedAt: begun, retryNum, retryReason, payload };
+    const accepted = await withDeadline(clock, deadlineMs, signal, () =>
+      inbox.accept({ id, lane: laneOf(slug, delivery), body }),
+    );
+    seconds.observe({ app: slug, transport }, (clock.now() - begun) / 1_000);
+    if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });
+    return { kind: accepted };
+  };
+}
+
+function instruments(metrics: Metrics): { received: Counter; repeats: Counter; seconds: Histogram } {
+  return {
+    received: metrics.counter('slack_events_received_total', 'Deliveries from Slack', [
+      'app',
+      'transport',
+      'kind',
+      'type',
+    ]),
+    repeats: metrics.counter('slack_events_duplicate_total', 'Deliveries that were known already', [
+      'app',
+      'transport',
+      'retry',
+    ]),
+    seconds: metrics.histogram(
+      'slack_ack_seconds',
+      'Time from a delivery to its acknowledgement',
+      ['app', 'transport'],
+      ACK_BUCKETS_SECONDS,
+    ),
+  };
+}
+
+/** The parser's own word for an event, so that a label never holds what a sender made up. */
+function typeOf(delivery: ReturnType<typeof parseDelivery>): string {
+  return delivery.kind === 'event' ? delivery.event.kind : delivery.kind;
+}

@@ -1,0 +1,188 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../../src/base/clock.js';
+import type { HttpListener } from '../../../src/base/http-mount.js';
+import type { Logger } from '../../../src/base/log.js';
+import type { Metrics } from '../../../src/base/metrics.js';
+import type { SlackAppConfig } from '../apps.js';
+import { parseForm } from '../parse.js';
+import { verifySignature, type SignatureVerdict } from '../signature.js';
+import type { Accept } from './accept.js';
+import { readBody } from './body.js';
+
+export interface HttpIngressDeps {
+  /** The apps whose events come by HTTP. */
+  readonly apps: readonly SlackAppConfig[];
+  /** Path in front of the routes, e.g. `/slack`; empty where the host takes its own prefix off. */
+  readonly mountPath: string;
+  readonly accept: Accept;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly bodyLimitBytes: number;
+  /** False while the bridge stops: then Slack is asked to repeat. */
+  readonly open: () => boolean;
+}
+
+const DOORS = ['events', 'interactions', 'commands'];
+const BODY_IDLE_MS = 5_000;
+const SAY_AGAIN_AFTER_MS = 60_000;
+/** Deliveries with a right digest and a wrong time in a row that mean our clock, or Slack's, is off. */
+const SKEWED_BEFORE_ALARM = 5;
+
+/**
+ * Slack's HTTP door: raw body → signature → form or JSON → `accept` → 200. Works under any framework that hands over
+ * Node's request and response, mounted with or without its prefix.
+ *
+ * @returns a listener; what it answers is in S-020 to S-029
+ */
+export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
+  const { apps, accept, clock, log, metrics, bodyLimitBytes } = deps;
+  const bySlug = new Map(apps.map((app) => [app.slug, app]));
+  const refusedSignatures = metrics.counter('slack_signature_failures_total', 'Requests whose signature did not hold', [
+    'app',
+    'reason',
+  ]);
+  const skewed = new Map<string, number>();
+  let drainedToldAt = Number.NEGATIVE_INFINITY;
+
+  const noteSignature = (app: SlackAppConfig, verdict: SignatureVerdict): void => {
+    if (verdict.ok) {
+      skewed.delete(app.slug);
+      return;
+    }
+    refusedSignatures.inc({ app: app.slug, reason: verdict.reason });
+    if (verdict.skewSeconds === null) return;
+    const inARow = (skewed.get(app.slug) ?? 0) + 1;
+    skewed.set(app.slug, inARow);
+    if (inARow !== SKEWED_BEFORE_ALARM) return;
+    const fields = { app: app.slug, skewSeconds: verdict.skewSeconds };
+    log.error(fields, 'Slack signs with another time than this machine has: set the clock');
+  };
+
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const app = appOf(request, deps.mountPath, bySlug);
+    if (!app) {
+      end(response, 404, 'not found');
+      return;
+    }
+    if (request.method !== 'POST') {
+      response.setHeader('Allow', 'POST');
+      end(response, 405, 'method not allowed');
+      return;
+    }
+    if (!deps.open()) {
+      end(response, 503, 'stopping');
+      return;
+    }
+    const body = await readBody(request, { limitBytes: bodyLimitBytes, idleMs: BODY_IDLE_MS, clock });
+    switch (body.kind) {
+      case 'drained':
+        if (clock.now() - drainedToldAt >= SAY_AGAIN_AFTER_MS) {
+          drainedToldAt = clock.now();
+          log.error('a parser read the body of a Slack request before the bridge: mount it first, or set rawBody');
+        }
+        end(response, 500, 'body already read');
+        return;
+      case 'too_large':
+        response.setHeader('Connection', 'close');
+        end(response, 413, 'body too large');
+        return;
+      case 'stalled':
+        response.setHeader('Connection', 'close');
+        end(response, 408, 'body did not arrive');
+        return;
+      case 'gone':
+        return;
+      case 'read':
+        await answer(app, request, body.bytes, response);
+    }
+  };
+
+  const answer = async (
+    app: SlackAppConfig,
+    request: IncomingMessage,
+    bytes: Buffer,
+    response: ServerResponse,
+  ): Promise<void> => {
+    const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '');
+    const form = isForm ? parseForm(bytes.toString('utf8')) : null;
+    // Slack checks the certificate without signing, and nothing else is looked at then.
+    if (form?.kind === 'ssl_check') {
+      end(response, 200, '');
+      return;
+    }
+    const verdict = verifySignature(
+      {
+        timestamp: single(request.headers['x-slack-request-timestamp']),
+        signature: single(request.headers['x-slack-signature']),
+        body: bytes,
+      },
+      app.signingSecrets,
+      clock.now(),
+    );
+    noteSignature(app, verdict);
+    if (!verdict.ok) {
+      end(response, 401, 'invalid signature');
+      return;
+    }
+    const payload = form ? (form.kind === 'payload' ? form.body : undefined) : parseJson(bytes);
+    if (payload === undefined) {
+      end(response, 400, form ? 'invalid form' : 'invalid JSON');
+      return;
+    }
+    const retryNum = Number(single(request.headers['x-slack-retry-num']) ?? Number.NaN);
+    try {
+      const acceptance = await accept({
+        slug: app.slug,
+        transport: 'http',
+        payload,
+        retryNum: Number.isInteger(retryNum) ? retryNum : null,
+        retryReason: single(request.headers['x-slack-retry-reason']) ?? null,
+      });
+      if (acceptance.kind === 'challenge') end(response, 200, acceptance.challenge);
+      else end(response, 200, '');
+    } catch (error) {
+      log.error({ err: error, app: app.slug }, 'a delivery could not be stored: Slack is asked to repeat it');
+      end(response, 503, 'try again');
+    }
+  };
+
+  return (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      log.error({ err: error }, 'Slack door failed');
+      if (response.headersSent) response.destroy();
+      else end(response, 503, 'try again');
+    });
+  };
+}
+
+/** `{mount}/{slug}/{door}`, and `{mount}/{door}` where there is one app. */
+function appOf(
+  request: IncomingMessage,
+  mountPath: string,
+  bySlug: ReadonlyMap<string, SlackAppConfig>,
+): SlackAppConfig | null {
+  const path = (request.url ?? '').split('?')[0] ?? '';
+  const below = path.startsWith(`${mountPath}/`) ? path.slice(mountPath.length) : path;
+  const [, first = '', second, ...more] = below.replace(/\/$/, '').split('/');
+  if (more.length > 0) return null;
+  if (second !== undefined) return DOORS.includes(second) ? (bySlug.get(first) ?? null) : null;
+  const [only] = bySlug.values();
+  return bySlug.size === 1 && DOORS.includes(first) ? (only ?? null) : null;
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, '')) as unknown;
+  } catch {
+    return undefined; // the caller answers 400
+  }
+}
+
+function end(response: ServerResponse, status: number, text: string): void {
+  response.statusCode = status;
+  if (text !== '') response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+  response.end(text);
+}
+
+const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

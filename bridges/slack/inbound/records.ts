@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { slackKey } from '../conversation.js';
+import type { SlackDelivery } from '../parse.js';
+import type { SlackEvent } from '../parse-event.js';
+
+/** What the inbox keeps of one delivery: Slack's payload as it came, and how it came. */
+export const slackRecordSchema = z.object({
+  slug: z.string(),
+  transport: z.enum(['http', 'socket', 'catch-up']),
+  receivedAt: z.number(),
+  retryNum: z.number().nullable(),
+  retryReason: z.string().nullable(),
+  payload: z.unknown(),
+});
+export type SlackRecord = z.infer<typeof slackRecordSchema>;
+
+/**
+ * The lane of a delivery. Messages of one thread share one, so that they are taken in order and one turn runs at a
+ * time; what steers a turn (buttons, edits, deletes, Slack's own stop) has lanes of its own, since it must not wait
+ * behind the turn it is about.
+ */
+export function laneOf(slug: string, delivery: SlackDelivery): string {
+  switch (delivery.kind) {
+    case 'event':
+      return laneOfEvent(slug, delivery.teamId ?? '-', delivery.event);
+    case 'action':
+    case 'shortcut':
+      return `control:${slug}:${delivery.channel ?? '-'}:${delivery.threadTs ?? delivery.messageTs ?? '-'}`;
+    case 'command':
+      return `control:${slug}:${delivery.channel}:${delivery.userId}`;
+    case 'view':
+      return `control:${slug}:view:${delivery.viewId}`;
+    case 'rate_limited':
+    case 'unknown':
+    case 'url_verification':
+      return `other:${slug}`;
+  }
+}
+
+function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
+  switch (event.kind) {
+    case 'message':
+      return `thread:${threadOf(slug, team, event.channel, event.message)}`;
+    case 'edited':
+      return `change:${threadOf(slug, team, event.channel, event.message)}`;
+    case 'deleted':
+      return `change:${slug}:${team}:${event.channel}:${event.previous?.thread_ts ?? event.ts}`;
+    case 'reaction':
+      return `control:${slug}:${event.channel}:${event.ts}`;
+    case 'session_stopped':
+      return `control:${slug}:${event.channel}:${event.threadTs}`;
+    case 'thread_opened':
+    case 'joined':
+    case 'channel':
+      return `channel:${slug}:${event.channel}`;
+    case 'user_changed':
+    case 'uninstalled':
+    case 'tokens_revoked':
+    case 'other':
+      return `other:${slug}`;
+  }
+}
+
+/** The conversation a message belongs to: its thread, or the one it may begin. */
+export function threadOf(
+  slug: string,
+  team: string,
+  channel: string,
+  message: { readonly ts: string; readonly thread_ts?: string | null | undefined },
+): string {
+  return slackKey({ slug, team, channel, threadTs: message.thread_ts ?? message.ts });
+}

@@ -1,0 +1,207 @@
+import { abortable, childSignal } from '../../../src/base/async.js';
+import { backoffMs } from '../../../src/base/backoff.js';
+import { isGatewayError, type GatewayError } from '../../../src/base/errors.js';
+import type { Logger } from '../../../src/base/log.js';
+import type { Metrics } from '../../../src/base/metrics.js';
+import type { Accept } from './accept.js';
+import { openConnection, type Envelope, type OpenConnectionOptions, type SlackConnection } from './socket-client.js';
+
+export interface SocketLinkDeps extends Omit<OpenConnectionOptions, 'onEnvelope' | 'appToken'> {
+  readonly slug: string;
+  readonly appToken: string;
+  /** Connections held at once. */
+  readonly connections: number;
+  readonly accept: Accept;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly random: () => number;
+  /** Called when the number of open connections or the reason of a standstill changes. */
+  readonly onChange: (state: SocketState) => void;
+}
+
+export interface SocketState {
+  readonly open: number;
+  /** Why no connection is even tried until somebody acts; null while all is well or being retried. */
+  readonly parked: GatewayError | null;
+  readonly lastError: GatewayError | null;
+}
+
+const BACKOFF = { baseMs: 500, maxMs: 30_000 } as const;
+const STAGGER_MS = 500;
+const LINK_DISABLED_RETRY_MS = 5 * 60_000;
+const TOO_MANY_RETRY_MS = 60_000;
+/** Reasons of a `disconnect` frame that become a label. */
+const REASONS = new Set(['warning', 'refresh_requested', 'link_disabled', 'too_many_websockets']);
+
+/**
+ * One app's Socket Mode: so many connections, each replaced before it goes. Envelope → `accept` → acknowledgement; what
+ * could not be stored is not acknowledged, and Slack delivers it again.
+ */
+export class SocketLink {
+  readonly #deps: SocketLinkDeps;
+  readonly #stopping = new AbortController();
+  readonly #live = new Set<SlackConnection>();
+  readonly #accepting = new Set<Promise<void>>();
+  readonly #disconnects;
+  readonly #gauge;
+  #places: Promise<void>[] = [];
+  #wanted: number;
+  #parked: GatewayError | null = null;
+  #lastError: GatewayError | null = null;
+
+  constructor(deps: SocketLinkDeps) {
+    this.#deps = deps;
+    this.#wanted = deps.connections;
+    this.#disconnects = deps.metrics.counter('slack_socket_disconnects_total', 'Connections that ended', [
+      'app',
+      'reason',
+    ]);
+    this.#gauge = deps.metrics.gauge('slack_socket_connections', 'Open Socket Mode connections', ['app']);
+  }
+
+  start(): void {
+    this.#places = Array.from({ length: this.#deps.connections }, (_, place) => this.#hold(place));
+  }
+
+  get state(): SocketState {
+    return { open: this.#live.size, parked: this.#parked, lastError: this.#lastError };
+  }
+
+  /** Closes every connection once the envelopes at hand are stored and acknowledged. Safe to repeat. */
+  async stop(): Promise<void> {
+    this.#stopping.abort(new Error('stopped'));
+    await Promise.all(this.#accepting);
+    for (const connection of this.#live) connection.close();
+    await Promise.all(this.#places);
+  }
+
+  /** Keeps one place filled; never rejects. */
+  async #hold(place: number): Promise<void> {
+    const { clock, log, slug } = this.#deps;
+    const { signal } = this.#stopping;
+    let current: SlackConnection | null = null;
+    let failures = 0;
+    try {
+      await clock.sleep(place * STAGGER_MS, signal);
+      while (!signal.aborted) {
+        if (place >= this.#wanted) {
+          current?.close();
+          await clock.sleep(TOO_MANY_RETRY_MS, signal);
+          this.#wanted = this.#deps.connections;
+          continue;
+        }
+        const next = await this.#open();
+        if ('failure' in next) {
+          if (next.failure.code === 'SLACK_UNAUTHORIZED') {
+            this.#park(next.failure);
+            return;
+          }
+          failures += 1;
+          await clock.sleep(this.#pause(next.failure, failures), signal);
+          continue;
+        }
+        failures = 0;
+        // The new one is up: only now may the old one go.
+        current?.close();
+        current = next.connection;
+        const why = await this.#untilItGoes(current);
+        this.#disconnects.inc({ app: slug, reason: REASONS.has(why) ? why : 'other' });
+        if (why === 'closed') {
+          current = null;
+          failures += 1;
+          await clock.sleep(backoffMs(failures, { ...BACKOFF, random: this.#deps.random }), signal);
+        } else await this.#asked(why, current);
+      }
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error, app: slug }, 'a Slack connection was given up');
+    } finally {
+      current?.close();
+    }
+  }
+
+  async #open(): Promise<{ connection: SlackConnection } | { failure: GatewayError }> {
+    const { slug, log } = this.#deps;
+    try {
+      using child = childSignal(this.#stopping.signal);
+      const options = { ...this.#deps, onEnvelope: this.#take };
+      const connection = await openConnection(options, child.signal);
+      this.#live.add(connection);
+      this.#changed(null);
+      void connection.gone.then(() => {
+        this.#live.delete(connection);
+        this.#changed(this.#lastError);
+      });
+      return { connection };
+    } catch (error) {
+      if (this.#stopping.signal.aborted || !isGatewayError(error)) throw error;
+      log.warn({ err: error, app: slug }, 'a Slack connection could not be opened');
+      this.#changed(error);
+      return { failure: error };
+    }
+  }
+
+  /** @returns the reason Slack gives for leaving, or `closed` */
+  async #untilItGoes(connection: SlackConnection): Promise<string> {
+    const either = Promise.race([connection.askedToLeave, connection.gone.then(() => 'closed')]);
+    return await abortable(either, this.#stopping.signal);
+  }
+
+  async #asked(why: string, connection: SlackConnection): Promise<void> {
+    const { clock, log, slug } = this.#deps;
+    if (why === 'link_disabled') {
+      log.error({ app: slug }, 'Socket Mode is switched off for this app: switch it on in its settings');
+      connection.close();
+      await clock.sleep(LINK_DISABLED_RETRY_MS, this.#stopping.signal);
+    } else if (why === 'too_many_websockets') {
+      log.error({ app: slug }, 'too many connections of this app: going on with one');
+      this.#wanted = 1;
+      connection.close();
+    }
+  }
+
+  #pause(failure: GatewayError, failures: number): number {
+    return failure.retryAfterMs ?? backoffMs(failures, { ...BACKOFF, random: this.#deps.random });
+  }
+
+  #park(failure: GatewayError): void {
+    this.#deps.log.error({ err: failure, app: this.#deps.slug }, 'Slack refuses the app token: this app is parked');
+    this.#parked = failure;
+    this.#changed(failure);
+  }
+
+  readonly #take = (envelope: Envelope, connection: SlackConnection): void => {
+    const taking = this.#store(envelope, connection).finally(() => {
+      this.#accepting.delete(taking);
+    });
+    this.#accepting.add(taking);
+  };
+
+  async #store(
+    { envelopeId, type, payload, retryNum, retryReason }: Envelope,
+    connection: SlackConnection,
+  ): Promise<void> {
+    const { slug, accept, log } = this.#deps;
+    if (this.#stopping.signal.aborted && envelopeId === null) return;
+    try {
+      // What is no object is kept as one, so that it shows where it can be looked at.
+      const body = typeof payload === 'object' && payload !== null ? payload : { type: `socket:${type}`, payload };
+      await accept({ slug, transport: 'socket', payload: body, retryNum, retryReason });
+    } catch (error) {
+      log.error({ err: error, app: slug }, 'an envelope could not be stored: Slack is left to repeat it');
+      return;
+    }
+    if (envelopeId === null) return;
+    try {
+      await connection.acknowledge(envelopeId);
+    } catch (error) {
+      // The record is safe; Slack's repeat will be recognised.
+      log.warn({ err: error, app: slug }, 'an envelope could not be acknowledged');
+    }
+  }
+
+  #changed(lastError: GatewayError | null): void {
+    this.#lastError = lastError;
+    this.#gauge.set({ app: this.#deps.slug }, this.#live.size);
+    this.#deps.onChange(this.state);
+  }
+}
