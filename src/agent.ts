@@ -415,7 +415,13 @@ export class Agent implements AsyncDisposable {
       this.#abortStart.abort(new Error(`Ended by ${signal}.`));
       if (count > 1) void this.stop(null).catch(() => undefined); // reported by the stop that is under way
     });
-    return { first: first.promise, came: () => signals > 0, remove: watch.remove };
+    return {
+      first: first.promise,
+      came: () => signals > 0,
+      remove: () => {
+        watch.remove();
+      },
+    };
   }
 
   #handlers(): AgentRuntimeHandlers {

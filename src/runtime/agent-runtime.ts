@@ -2,12 +2,9 @@ import { createRedactor } from '../base/redact.js';
 import { abortable, Background, deferred, type Deferred } from '../base/async.js';
 import type { CancelTimer, Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
-import type { AgentInput } from '../core/agent-input.js';
 import type { PlatformEvent } from '../core/events.js';
 import type { CleanupReason } from '../core/framework-adapter.js';
 import type { SessionConfigFields } from '../config/session-fields.js';
-import type { AgentToolsProtocol } from '../core/tools.js';
-import type { Turn } from '../core/turn.js';
 import type { BandLink } from '../platform/link-port.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import type { AgentControl } from '../platform/wire/socket-events.js';
@@ -19,7 +16,7 @@ import { Gate } from './gate.js';
 import { Ledger } from './ledger.js';
 import { RoomExecution } from './room-execution.js';
 import { RoomPresence } from './room-presence.js';
-import type { ParticipantEvent, RoomEnvironment } from './room-state.js';
+import type { RoomEnvironment } from './room-state.js';
 import { RoomTeardown } from './room-teardown.js';
 import { resyncTimes } from './schedule.js';
 import { WorkingIndicator } from './working-indicator.js';
@@ -32,13 +29,13 @@ const MARKS_GRACE_MS = 5_000;
 
 /** What an Agent does with its rooms' events. */
 export interface AgentRuntimeHandlers {
-  preprocess(context: ExecutionContext, event: PlatformEvent): Promise<AgentInput | null>;
-  handle(input: AgentInput): Promise<void>;
-  openTools(context: ExecutionContext, turn: Turn, onStopped: () => void): AgentToolsProtocol;
+  readonly preprocess: RoomEnvironment['preprocess'];
+  readonly handle: RoomEnvironment['handle'];
+  readonly openTools: RoomEnvironment['openTools'];
   /** Never rejects. */
-  participantChanged(roomId: string, change: ParticipantEvent): Promise<void>;
+  readonly participantChanged: RoomEnvironment['participantChanged'];
   /** The adapter drops what it holds for the room. A rejection is met again at the next attempt. */
-  cleanUpRoom(roomId: string, reason: CleanupReason): Promise<void>;
+  readonly cleanUpRoom: (roomId: string, reason: CleanupReason) => Promise<void>;
 }
 
 export interface AgentRuntimeDeps {
@@ -67,7 +64,7 @@ export class AgentRuntime {
   /** Sessions that ended, until the adapter dropped what it held for them. */
   readonly #ending = new Map<string, { readonly room: RoomExecution; readonly teardown: RoomTeardown }>();
   /** Those who wait for a room to become live. */
-  readonly #waiting = new Map<string, Deferred<void>>();
+  readonly #waiting = new Map<string, Deferred>();
   readonly #control = new ControlRouter();
   readonly #lastResort = new AbortController();
   readonly #background: Background;

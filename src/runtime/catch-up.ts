@@ -26,7 +26,7 @@ export async function catchUp(env: RoomEnvironment, room: RoomState): Promise<Ca
     const probing = room.paused;
     const { controls } = room;
     const head = await readNext(env, room);
-    if (room.ended || (probing ? room.controls !== controls : room.paused)) return 'void';
+    if (probing ? hasEnded(room) || room.controls !== controls : overtaken(room)) return 'void';
     if (head === 'failed') return 'failed';
     if (head === null) return worked ? 'worked' : 'empty';
     // Something to hand out means that a play was missed, or that the stop ended with nobody telling.
@@ -58,26 +58,24 @@ export async function catchUp(env: RoomEnvironment, room: RoomState): Promise<Ca
 
 /** A stopped process left these in hand; they come before anything else. */
 export async function recoverStuck(env: RoomEnvironment, room: RoomState): Promise<CatchUpResult> {
-  return workListed(env, room, await readWorkList(env, room, 'processing'));
+  return workListed(env, room, 'processing');
 }
 
 /** The head of the work list cannot run here, so the list itself is read for what can (R-195, W-02). */
 async function lookPast(env: RoomEnvironment, room: RoomState, workedBefore: boolean): Promise<CatchUpResult> {
-  const result = await workListed(env, room, await readWorkList(env, room));
+  const result = await workListed(env, room);
   if (result === 'empty') return workedBefore ? 'worked' : 'blocked';
   return result;
 }
 
-async function workListed(
-  env: RoomEnvironment,
-  room: RoomState,
-  listed: readonly ChatMessage[] | 'failed',
-): Promise<CatchUpResult> {
-  if (listed === 'failed') return room.ended ? 'void' : 'failed';
-  const wasPaused = room.paused;
+async function workListed(env: RoomEnvironment, room: RoomState, status?: 'processing'): Promise<CatchUpResult> {
+  const probing = room.paused;
+  const { controls } = room;
+  const listed = await readWorkList(env, room, status);
   let worked = false;
+  if (listed === 'failed') return hasEnded(room) ? 'void' : 'failed';
   for (const message of listed) {
-    if (room.ended || (room.paused && !wasPaused)) return 'void';
+    if (hasEnded(room) || (room.paused && (!probing || room.controls !== controls))) return 'void';
     const outcome = await workUntilSettled(env, room, message);
     if (outcome === 'deferred') return room.paused ? 'void' : 'deferred';
     if (outcome === 'unacknowledged') return overtaken(room) ? 'void' : 'failed';
@@ -142,4 +140,6 @@ function noteFailedRead(env: RoomEnvironment, room: RoomState, error: unknown): 
   env.log.warn({ err: error, roomId: room.roomId }, 'a room could not be asked for missed messages; it is asked again');
 }
 
+// Asked anew after every wait, whatever was known before it.
+const hasEnded = (room: RoomState) => room.ended;
 const overtaken = (room: RoomState) => room.ended || room.paused;

@@ -85,7 +85,7 @@ export class ContactsHandling {
 
   async #work(event: ContactEvent): Promise<void> {
     const { config, log, broadcast } = this.#deps;
-    if (this.#stopping.signal.aborted) return;
+    if (this.#stopped()) return;
     const key = contactEventKey(event);
     const notice = config.broadcastChanges ? contactNotice(event) : null;
     if (notice !== null && !this.#broadcast.has(key)) {
@@ -97,8 +97,12 @@ export class ContactsHandling {
       await this.#hand(event);
       this.#handled.set(key, true);
     } catch (error) {
-      if (!this.#stopping.signal.aborted) log.error({ err: error, event: key }, 'a contact event could not be handled');
+      if (!this.#stopped()) log.error({ err: error, event: key }, 'a contact event could not be handled');
     }
+  }
+
+  #stopped(): boolean {
+    return this.#stopping.signal.aborted;
   }
 
   async #hand(event: ContactEvent): Promise<void> {

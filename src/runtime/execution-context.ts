@@ -12,7 +12,7 @@ import type { ChatMessage } from '../platform/wire/objects.js';
 import { historyBefore, readContext } from './history.js';
 import { readableMentions } from './mention-tokens.js';
 import { RosterNews } from './participants-block.js';
-import { createdAt, deliveryStatus, type WireMessage } from './wire-message.js';
+import { createdAt, deliveryStatus, senderName, type WireMessage } from './wire-message.js';
 
 export interface ExecutionContextDeps {
   readonly agentId: string;
@@ -118,7 +118,7 @@ export class ExecutionContext implements PreprocessorContext {
       content: readableMentions(message.content, this.roster),
       senderId: message.sender_id,
       senderType: message.sender_type,
-      senderName: (message.sender_name || this.roster.get(message.sender_id)?.name) ?? null,
+      senderName: senderName(message, this.roster),
       messageType: message.message_type,
       metadata: message.metadata ?? {},
       createdAt: createdAt(message),

@@ -3,7 +3,7 @@ import type { Roster } from '../core/participants.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import type { ChatMessage } from '../platform/wire/objects.js';
 import { readableMentions } from './mention-tokens.js';
-import { createdAt, type WireMessage } from './wire-message.js';
+import { createdAt, senderName, type WireMessage } from './wire-message.js';
 
 const PAGE_ROWS = 100;
 /** Bound of a room's past that is read: ten thousand rows. */
@@ -43,7 +43,7 @@ function rawHistoryMessage(row: WireMessage, roster: Pick<Roster, 'get'>): RawHi
     id: row.id,
     role: row.sender_type === 'Agent' ? 'assistant' : 'user',
     content: readableMentions(row.content, roster),
-    senderName: (row.sender_name || roster.get(row.sender_id)?.name) ?? null,
+    senderName: senderName(row, roster),
     senderType: row.sender_type,
     messageType: row.message_type,
     metadata: row.metadata ?? {},

@@ -74,7 +74,8 @@ export class Ledger {
     room.completed.delete(messageId);
     room.completed.add(messageId);
     if (room.completed.size > MAX_COMPLETED_PER_ROOM) {
-      room.completed.delete(room.completed.values().next().value as string);
+      const [oldest] = room.completed;
+      if (oldest !== undefined) room.completed.delete(oldest);
     }
   }
 

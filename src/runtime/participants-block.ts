@@ -22,7 +22,7 @@ function participantLine({ handle, name, type, description }: Participant): stri
 
 function oneLine(description: string | null): string {
   const flat = (description ?? '').replace(/\s+/g, ' ').trim().replaceAll('"', "'");
-  const chars = [...flat];
+  const chars = Array.from(flat);
   return chars.length <= MAX_DESCRIPTION_CHARS ? flat : `${chars.slice(0, MAX_DESCRIPTION_CHARS - 1).join('')}…`;
 }
 

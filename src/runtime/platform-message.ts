@@ -31,6 +31,6 @@ export class PlatformMessage implements Mutable<PlatformMessageFields> {
 
   /** `[<sender>]: <content>`; the sender is the name, else the type. */
   formatForLlm(): string {
-    return `[${this.senderName || this.senderType}]: ${this.content}`;
+    return `[${[this.senderName, this.senderType].find((name) => name) ?? ''}]: ${this.content}`;
   }
 }

@@ -72,11 +72,12 @@ export class PlatformRuntime {
     this.#urlWarning = warning;
     this.#ports.redactor.add(apiKey);
     const { dispatcher, clock, random, metrics, log, createRest } = this.#ports;
-    this.#connections = dispatcher ? null : new RenewableDispatcher(() => createDispatcher(process.env));
+    const own = new RenewableDispatcher(() => createDispatcher(process.env));
+    this.#connections = dispatcher ? null : own;
     this.rest = createRest({
       restUrl,
       apiKey,
-      dispatcher: dispatcher ?? (this.#connections as RenewableDispatcher),
+      dispatcher: dispatcher ?? own,
       clock,
       random,
       metrics,
@@ -265,7 +266,7 @@ export class PlatformRuntime {
         rooms.dispatch({ kind: 'resync', roomId: null, why: 'rejoined' });
         return;
       } catch (error) {
-        if (signal.aborted || isGatewayError(error, 'BAND_LINK_CLOSED')) return;
+        if (isAborted(signal) || isGatewayError(error, 'BAND_LINK_CLOSED')) return;
         log('band.runtime').warn({ err: error, topic, tries }, 'a channel of the agent could not be joined again yet');
       }
     }
@@ -296,3 +297,6 @@ export class PlatformRuntime {
     return shown instanceof GatewayError ? new BandConnectionError(error.message, { cause: error }) : shown;
   }
 }
+
+/** Asked anew after a wait, whatever was known before it. */
+const isAborted = (signal: AbortSignal) => signal.aborted;

@@ -140,7 +140,7 @@ export class RoomPresence {
         ...gone.map(([roomId, entry]) => this.#leaveIfGone(roomId, entry)),
       ]);
     } catch (error) {
-      if (this.#closing.signal.aborted) return;
+      if (this.#closed()) return;
       this.#listingTries += 1;
       const waitMs = backoffMs(this.#listingTries, { ...RETRY, random });
       log.warn({ err: error, waitMs }, 'the rooms of the agent could not be listed; tried again later');
@@ -172,28 +172,28 @@ export class RoomPresence {
     const { link, hooks, log } = this.#deps;
     const { signal } = this.#closing;
     const tries = entry.retry?.tries ?? 0;
-    if (this.#rooms.get(roomId) !== entry || signal.aborted) return;
+    if (!this.#isCurrent(roomId, entry)) return;
     entry.state = 'joining';
     try {
       if (!entry.live) await hooks.previousEnded(roomId);
       await link.join(topics.chatRoom(roomId), signal);
       await link.join(topics.participants(roomId), signal);
     } catch (error) {
-      if (signal.aborted) return;
+      if (this.#closed()) return;
       await this.#leaveChannels(roomId);
-      if (this.#rooms.get(roomId) !== entry) return;
-      if (isGatewayError(error, 'BAND_JOIN_REFUSED') && (await this.#isGone(roomId))) {
+      const gone = isGatewayError(error, 'BAND_JOIN_REFUSED') && (await this.#isGone(roomId));
+      if (!this.#isCurrent(roomId, entry)) return;
+      if (gone) {
         log.info({ roomId }, 'a room is gone and was forgotten');
         this.remove(roomId, 'room_removed');
         return;
       }
-      if (this.#rooms.get(roomId) !== entry) return;
       log.warn({ err: error, roomId, tries: tries + 1 }, 'a room could not be joined; tried again later');
       this.#putOff(roomId, entry, tries + 1);
       return;
     }
     // Removed meanwhile: whoever removed it leaves the channels next.
-    if (this.#rooms.get(roomId) !== entry || signal.aborted) return;
+    if (!this.#isCurrent(roomId, entry)) return;
     entry.state = 'joined';
     entry.retry = null;
     if (entry.live) {
@@ -202,6 +202,15 @@ export class RoomPresence {
       entry.live = true;
       hooks.joined(roomId);
     }
+  }
+
+  #closed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Nobody removed the room, or removed and added it, since `entry` was made. */
+  #isCurrent(roomId: string, entry: RoomEntry): boolean {
+    return !this.#closed() && this.#rooms.get(roomId) === entry;
   }
 
   #putOff(roomId: string, entry: RoomEntry, tries: number): void {

@@ -38,14 +38,14 @@ export interface RoomEnvironment {
   readonly lastResort: AbortSignal;
   /** Hides secrets in text that leaves the process. */
   readonly redact: (text: string) => string;
-  openContext(roomId: string): ExecutionContext;
-  /** @param onStopped - called when the platform refuses a post because the agent is stopped in the room */
-  openTools(context: ExecutionContext, turn: Turn, onStopped: () => void): AgentToolsProtocol;
-  preprocess(context: ExecutionContext, event: PlatformEvent): Promise<AgentInput | null>;
+  readonly openContext: (roomId: string) => ExecutionContext;
+  /** `onStopped` is called when the platform refuses a post because the agent is stopped in the room. */
+  readonly openTools: (context: ExecutionContext, turn: Turn, onStopped: () => void) => AgentToolsProtocol;
+  readonly preprocess: (context: ExecutionContext, event: PlatformEvent) => Promise<AgentInput | null>;
   /** Hands the input to the adapter. */
-  handle(input: AgentInput): Promise<void>;
+  readonly handle: (input: AgentInput) => Promise<void>;
   /** Tells those who asked to be told. Never rejects. */
-  participantChanged(roomId: string, change: ParticipantEvent): Promise<void>;
+  readonly participantChanged: (roomId: string, change: ParticipantEvent) => Promise<void>;
 }
 
 /** One room as the parts of its execution see it. */

@@ -1,3 +1,4 @@
+import type { Roster } from '../core/participants.js';
 import { isSynthetic } from '../core/synthetic.js';
 import type { ChatMessage } from '../platform/wire/objects.js';
 import type { MessageCreated } from '../platform/wire/socket-events.js';
@@ -34,6 +35,11 @@ export function isForAgent(message: WireMessage, agentId: string): boolean {
     const facts = record(mention);
     return facts?.['id'] === agentId && facts['kind'] !== 'reference';
   });
+}
+
+/** The message's own name for its sender, else the roster's. */
+export function senderName(message: WireMessage, roster: Pick<Roster, 'get'>): string | null {
+  return [message.sender_name, roster.get(message.sender_id)?.name].find((name) => name) ?? null;
 }
 
 /** When the message was inserted; for one without a time, the beginning of time. */
