@@ -162,7 +162,7 @@ function stripAttachments(text: string): string {
 export function titleOf(text: string, maxChars = 60): string | null {
   const line = text
     .split('\n')
-    .map((part) => part.replace(/[\p{Cc}\p{Cf}]/gu, '').replace(/\s+/g, ' ').trim())
+    .map((part) => part.replace(/\s+/g, ' ').replace(/[\p{Cc}\p{Cf}]/gu, '').trim())
     .find((part) => part !== '');
   if (line === undefined) return null;
   const chars = [...line];

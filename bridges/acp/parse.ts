@@ -1,4 +1,5 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
+import { hasVisibleText } from '../../src/core/visible-text.js';
 import { AcpFault } from './errors.js';
 
 /** A prompt as the room will hold it. */
@@ -72,14 +73,6 @@ export function flattenPrompt(blocks: readonly ContentBlock[], options: FlattenO
     throw new AcpFault('prompt_too_large', { chars, maxChars: options.maxPromptChars });
   }
   return { text, spoken, attachments };
-}
-
-// White space, control and format characters, and letters that draw nothing.
-const INVISIBLE = /[\s\p{Cc}\p{Cf}\u115F\u1160\u2800\u3164\uFFA0]/gu;
-
-/** Whether a reader would see anything at all. */
-export function hasVisibleText(text: string): boolean {
-  return text.replace(INVISIBLE, '') !== '';
 }
 
 export function oneLine(text: string): string {

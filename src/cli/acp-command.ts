@@ -16,7 +16,11 @@ import { packageVersion } from './version.js';
 import type { CliWorld, ExitCode } from './world.js';
 
 const OWN_FLAGS: readonly CommandFlag[] = [
-  { name: 'config', value: 'FILE', help: 'The settings file; default GATEWAY_CONFIG, or gateway.yaml in the working folder.' },
+  {
+    name: 'config',
+    value: 'FILE',
+    help: 'The settings file; default GATEWAY_CONFIG, or gateway.yaml in the working folder.',
+  },
   { name: 'agent', value: 'NAME', help: 'Which entry of the file, where it has several with bridge: acp.' },
 ];
 
@@ -95,9 +99,12 @@ async function serve(
     log.info({ reason }, 'stopping');
     life.abort(new Error(reason));
     // Whatever still hangs then is left to the end of the process.
-    setTimeout(() => {
-      world.exit(0);
-    }, shutdownMs(settings.values) + EXIT_SLACK_MS).unref();
+    setTimeout(
+      () => {
+        world.exit(0);
+      },
+      shutdownMs(settings.values) + EXIT_SLACK_MS,
+    ).unref();
   };
   const offSignals = world.onSignal((signal) => {
     if (isOver) world.exit(1);
@@ -112,15 +119,13 @@ async function serve(
     if (process.ppid !== parent) end('the parent process is gone');
   });
   let current = settings;
-  let isFirst = true;
   try {
     await serveStdio({
       input: process.stdin,
       output,
       values: settings.values,
-      credentials: async () => {
-        if (!isFirst) current = await reread(request, current);
-        isFirst = false;
+      credentials: async (fresh = false) => {
+        if (fresh) current = await reread(request, current);
         if (current.credentials) redactor.add(current.credentials.apiKey);
         return current.credentials;
       },

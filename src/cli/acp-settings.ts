@@ -37,8 +37,8 @@ export async function readAcpSettings(request: AcpSettingsRequest): Promise<AcpS
   } catch (error) {
     if (!(error instanceof ConfigError) || !error.problems.every(isCredentialProblem)) throw error;
   }
-  const env = { ...request.world.env, BAND_AGENT_ID: STAND_IN, BAND_API_KEY: STAND_IN };
-  delete env['BAND_API_KEY_FILE'];
+  const stand = { BAND_AGENT_ID: STAND_IN, BAND_API_KEY: STAND_IN, BAND_API_KEY_FILE: undefined };
+  const env = { ...request.world.env, ...stand };
   const flags = request.flags.filter(({ path }) => !CREDENTIAL.test(path));
   const { config, values } = pick(await load(request, env, flags), request.agent);
   return { config, values, credentials: null };

@@ -50,8 +50,8 @@ export interface StdioWorld {
   readonly output: Writable;
   /** Given values of the bridge's group in snake_case, for `optionsFromSnake`. */
   readonly values: unknown;
-  /** Reads the credentials anew; null when there are none. */
-  readonly credentials: () => Promise<StdioCredentials | null>;
+  /** Null when there are none; `fresh` reads their sources anew. */
+  readonly credentials: (fresh?: boolean) => Promise<StdioCredentials | null>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly version: string;

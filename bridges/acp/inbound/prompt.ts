@@ -289,6 +289,8 @@ function retitle(session: Session, text: string, { rest }: BandAccess, deps: Ses
   const title = titleOf(text);
   if (deps.options.titleMode !== 'first-prompt' || title === null) return;
   deps.background.run(async () => {
+    // The answer to the prompt goes first.
+    await new Promise((resolve) => setImmediate(resolve));
     await rest.renameChat(session.roomId, title);
     const updatedAt = new Date(deps.clock.now()).toISOString();
     deps.index.touch(session.roomId, { title, updatedAt });

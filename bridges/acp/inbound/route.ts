@@ -1,4 +1,5 @@
-import { hasVisibleText, type FlatPrompt } from '../parse.js';
+import { hasVisibleText } from '../../../src/core/visible-text.js';
+import type { FlatPrompt } from '../parse.js';
 import { findPerson, isAgent, slugOf, spell, type Lookup, type Person } from '../roster.js';
 import { parseCommand, type BuiltIn, type Command } from './commands.js';
 

@@ -82,6 +82,7 @@ export class Session {
   #participantsAt = Number.NEGATIVE_INFINITY;
   #keptPushes: SessionUpdate[] = [];
   #shownCommands = '';
+  #shownOptions = '';
   #markerTimer: CancelTimer | null = null;
   #markerAt = Number.NEGATIVE_INFINITY;
   #gone = false;
@@ -330,7 +331,8 @@ export class Session {
 
   /** Everybody a prompt of this session may be for. */
   get reachable(): readonly Person[] {
-    return mergePeople(this.#participants, this.#deps.roster.known);
+    const people = mergePeople(this.#participants, this.#deps.roster.known);
+    return [...people].sort((a, b) => spell(a).localeCompare(spell(b)));
   }
 
   handleOf(id: string): string | null {
@@ -369,7 +371,9 @@ export class Session {
     this.#participantsAt = Number.NEGATIVE_INFINITY;
     if (!this.isAttached) return;
     this.announceCommands();
-    this.broadcast({ sessionUpdate: 'config_option_update', configOptions: this.configOptions() });
+    const before = this.#shownOptions;
+    const configOptions = this.configOptions();
+    if (before !== this.#shownOptions) this.broadcast({ sessionUpdate: 'config_option_update', configOptions });
     const verb = change.kind === 'added' ? 'joined' : 'left';
     this.notice('info', `@${spell(change.person)} ${verb} the room`, true);
   }
@@ -381,7 +385,9 @@ export class Session {
   }
 
   configOptions() {
-    return configOptions(this.#deps.options, this.choices, this.reachable);
+    const options = configOptions(this.#deps.options, this.choices, this.reachable);
+    this.#shownOptions = JSON.stringify(options);
+    return options;
   }
 
   get modePeer(): string | null {

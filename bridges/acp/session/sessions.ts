@@ -143,7 +143,6 @@ export class Sessions {
       const warnings = await this.#invitePeers(session, access, known, signal);
       await rest.postEvent(roomId, markerEvent(session.marker()), { signal });
       session.marked();
-      session.setParticipants(session.others);
       signal.throwIfAborted();
       const attachment = session.attach(editor, session.sessionId);
       this.#byRoom.set(roomId, session);

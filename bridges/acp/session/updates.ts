@@ -1,7 +1,7 @@
 import type { SessionUpdate } from '@agentclientprotocol/sdk';
 import type { ChatMessage } from '../../../src/platform/wire/objects.js';
 import { shownText, splitText, typedText, type HandleOf } from '../convert.js';
-import { hasVisibleText } from '../parse.js';
+import { hasVisibleText } from '../../../src/core/visible-text.js';
 import type { Person } from '../roster.js';
 
 /** Where everything of ours stands inside `_meta`. */

@@ -13,8 +13,8 @@ export interface StdioWorld {
   readonly output: Writable;
   /** Given values of the group `acp` in snake_case. */
   readonly values: unknown;
-  /** Reads the credentials anew; null when there are none. */
-  readonly credentials: () => Promise<Credentials | null>;
+  /** Null when there are none; `fresh` reads their sources anew. */
+  readonly credentials: (fresh?: boolean) => Promise<Credentials | null>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly version: string;

@@ -26,7 +26,7 @@ export interface OwnerDeps {
   readonly server: AcpServer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Reads them anew each time; null when there are none. */
+  /** Null when there are none. */
   readonly credentials: () => Promise<Credentials | null>;
   readonly createAgent: (credentials: Credentials, conflict: 'supersede' | 'reject') => Promise<OwnedAgent>;
   /** Resolves when somebody signed in: what was refused is tried again. */

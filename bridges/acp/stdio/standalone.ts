@@ -19,8 +19,8 @@ export interface StandaloneDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly version: string;
-  /** Reads the credentials anew; null when there are none. */
-  readonly credentials: () => Promise<Credentials | null>;
+  /** Null when there are none; `fresh` reads their sources anew. */
+  readonly credentials: (fresh?: boolean) => Promise<Credentials | null>;
   /** Ends everything. */
   readonly signal: AbortSignal;
   /** Where the local socket lies; default beside the agent's lock. */
@@ -219,7 +219,7 @@ async function openHost(deps: StandaloneDeps, front: Front, sign: { in: Deferred
       return isGood && !(state.kind === 'refused' && state.fault.reason === 'credentials_rejected');
     },
     async check(signal) {
-      const credentials = await deps.credentials();
+      const credentials = await deps.credentials(true);
       if (!credentials) throw new AcpFault('credentials_missing');
       const { checkIdentity } = await import('./identity.js');
       await checkIdentity(credentials, signal);
