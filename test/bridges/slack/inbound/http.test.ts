@@ -181,7 +181,7 @@ describe('the HTTP door', () => {
   ] as const)('S-026 answers %s with %d', async (_what, status, body, sent) => {
     const { listener, handled } = await setUp();
     const { url } = await serve(listener);
-    const answer = await post(url, body, sent as Sent);
+    const answer = await post(url, body, sent);
     expect(answer.status).toBe(status);
     expect(answer.text).not.toContain('<');
     if (status === 405) expect(answer.headers['allow']).toBe('POST');
@@ -290,7 +290,7 @@ describe('the HTTP door', () => {
 
   it('S-031 answers 503 when the record could not be stored, and takes the repeat', async () => {
     const store = createMemoryStore();
-    const { batch } = store;
+    const batch = store.batch.bind(store);
     const { listener, handled, inbox } = await setUp({ store });
     const { url } = await serve(listener);
     const body = event();
@@ -319,7 +319,7 @@ describe('the HTTP door', () => {
     const body = event();
     for (let i = 0; i < 3; i += 1) {
       const headers = i === 0 ? {} : { 'x-slack-retry-num': String(i), 'x-slack-retry-reason': 'http_timeout' };
-      expect((await post(url, body, { headers: headers as Record<string, string> })).status).toBe(200);
+      expect((await post(url, body, { headers: headers })).status).toBe(200);
     }
     await inbox.queue.drained();
     expect(handled).toHaveLength(1);

@@ -127,7 +127,6 @@ describe('Socket Mode', () => {
     slack.sockets.sever(slack.sockets.open()[0]!);
     await expect.poll(() => link.state.parked?.details['slackError'], { timeout: 5_000 }).toBe('invalid_auth');
     expect(states.at(-1)?.parked?.code).toBe('SLACK_UNAUTHORIZED');
-    slack.faults.clear?.();
   });
 
   it('S-052 replaces a connection whose far end stopped answering', async () => {
