@@ -17,5 +17,5 @@ export interface Call {
   /** Takes the connection away from a reader that fell too far behind. */
   readonly cut: () => void;
   /** What an operation threw; the protocol SDK would show its text. */
-  failure: unknown;
+  failure: Error | null;
 }

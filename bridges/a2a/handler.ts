@@ -9,7 +9,7 @@ import {
   type SendMessageRequest,
 } from '@a2a-js/sdk';
 import { ServerCallContext, type A2ARequestHandler } from '@a2a-js/sdk/server';
-import { GatewayError } from '../../src/base/errors.js';
+import { GatewayError, toError } from '../../src/base/errors.js';
 import type { StateStore } from '../../src/store/port.js';
 import type { Call } from './call.js';
 import type { CardBook } from './cards/card-book.js';
@@ -39,6 +39,8 @@ export interface HandlerDeps {
 
 const CALL = 'call';
 const DEFAULT_PAGE_SIZE = 50;
+/** Never sent on: a request without a message was refused before. */
+const NO_MESSAGE = SdkMessage.fromJSON({});
 /** All that the protocol SDK asks of this card is whether streams are offered. */
 const STREAMING_CARD = AgentCard.fromJSON({ capabilities: { streaming: true } });
 
@@ -63,7 +65,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     if (options.strictOutputModes && accepted.length > 0 && !overlaps(accepted, offered)) {
       throw refusal('A2A_CONTENT_TYPE', { mediaType: accepted.join(', ') });
     }
-    const message = SdkMessage.toJSON(params.message as SdkMessage) as Message;
+    const message = SdkMessage.toJSON(params.message ?? NO_MESSAGE) as Message;
     return engine.send({ owner: call.principal.id, peer, message });
   };
 
@@ -74,7 +76,11 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
 
   const openTask = (taskId: string): OpenTask | null => engine.book.find(taskId);
 
-  const followed = (open: OpenTask, call: Call, endWhenInterrupted: boolean): AsyncGenerator<StreamEvent, void, undefined> =>
+  const followed = (
+    open: OpenTask,
+    call: Call,
+    endWhenInterrupted: boolean,
+  ): AsyncGenerator<StreamEvent, void, undefined> =>
     follow(open, {
       bufferBytes: options.stream.bufferBytes,
       endWhenInterrupted,
@@ -113,7 +119,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
           yield toSdkEvent(event, params.configuration?.historyLength);
         }
       } catch (error) {
-        call.failure = error;
+        call.failure = toError(error);
         throw error;
       }
     },
@@ -136,7 +142,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
         // In 0.3 an interrupted status is final, and a stream ends with it.
         for await (const event of followed(open, call, call.dialect === '0.3')) yield toSdkEvent(event);
       } catch (error) {
-        call.failure = error;
+        call.failure = toError(error);
         throw error;
       }
     },
@@ -184,7 +190,7 @@ async function noting<T>(context: ServerCallContext, operation: (call: Call) => 
   try {
     return await operation(call);
   } catch (error) {
-    call.failure = error;
+    call.failure = toError(error);
     throw error;
   }
 }

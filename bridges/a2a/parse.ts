@@ -70,7 +70,7 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
       text: z.string().nullish(),
       raw: base64.nullish(),
       url: url.nullish(),
-      data: z.unknown(),
+      data: z.unknown().optional(),
       filename: z.string().nullish(),
       mediaType: z.string().nullish(),
       metadata,
@@ -145,7 +145,10 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
     .transform((value) => (typeof value === 'number' ? PROTO_STATES[value] : value));
   const list = z.object({
     contextId: optionalId,
-    status: z.preprocess((value) => (value === 0 || value === 'TASK_STATE_UNSPECIFIED' ? undefined : value), state.nullish()),
+    status: z.preprocess(
+      (value) => (value === 0 || value === 'TASK_STATE_UNSPECIFIED' ? undefined : value),
+      state.nullish(),
+    ),
     pageSize: z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must not exceed 100').nullish(),
     pageToken: z.string().max(4_096, 'is too long').nullish(),
     historyLength,
@@ -209,7 +212,8 @@ export function parseEnvelope(body: unknown): Envelope {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new GatewayError('A2A_ENVELOPE');
   const { jsonrpc, method, params, id } = body as Record<string, unknown>;
   const isIdUsable = id === undefined || id === null || usableId(body) !== null;
-  const areParamsUsable = params === undefined || (typeof params === 'object' && params !== null && !Array.isArray(params));
+  const areParamsUsable =
+    params === undefined || (typeof params === 'object' && params !== null && !Array.isArray(params));
   if (jsonrpc !== '2.0' || typeof method !== 'string' || method === '' || !isIdUsable || !areParamsUsable) {
     throw new GatewayError('A2A_ENVELOPE');
   }
@@ -221,8 +225,10 @@ function violationsOf(error: z.ZodError): FieldViolation[] {
 }
 
 function describe(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type') return issue.input === undefined ? 'is required' : `must be ${typeName(issue.expected)}`;
-  if (issue.code === 'invalid_union') return issue.message === 'Invalid input' ? 'is not of a known kind' : issue.message;
+  if (issue.code === 'invalid_type')
+    return issue.input === undefined ? 'is required' : `must be ${typeName(issue.expected)}`;
+  if (issue.code === 'invalid_union')
+    return issue.message === 'Invalid input' ? 'is not of a known kind' : issue.message;
   return issue.message;
 }
 
@@ -265,7 +271,9 @@ function camelCased(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   const out: Record<string, unknown> = {};
   for (const [key, item] of Object.entries(value)) {
-    const camel = /^[a-z]+(_[a-z]+)+$/.test(key) ? key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) : key;
+    const camel = /^[a-z]+(_[a-z]+)+$/.test(key)
+      ? key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      : key;
     if (camel !== key && Object.hasOwn(value, camel)) continue;
     out[camel] = camel === 'metadata' || camel === 'data' ? item : camelCased(item);
   }

@@ -122,7 +122,9 @@ export const a2aSettings = settingsGroup('a2a', {
   followup: setting(conversation.followup.default('append'), {
     help: 'A message to a running task: `append` it or `reject` it.',
   }),
-  lane_queue: setting(positiveInt.default(8), { help: 'Tasks that may wait behind the running one of a conversation.' }),
+  lane_queue: setting(positiveInt.default(8), {
+    help: 'Tasks that may wait behind the running one of a conversation.',
+  }),
   directives: setting(conversation.directives.default(true), {
     help: "Honour a peer's closing `a2a` block (`state`, `final`).",
   }),
@@ -139,13 +141,21 @@ export const a2aSettings = settingsGroup('a2a', {
   input_modes: setting(mediaTypes.default(['text/plain', 'application/json']), {
     help: 'Media types that cards accept; wildcards allowed.',
   }),
-  output_modes: setting(mediaTypes.default(['text/plain', 'application/json']), { help: 'Media types that cards offer.' }),
+  output_modes: setting(mediaTypes.default(['text/plain', 'application/json']), {
+    help: 'Media types that cards offer.',
+  }),
   strict_output_modes: setting(z.boolean().default(false), {
     help: 'Refuse a client that accepts none of the output modes.',
   }),
-  versions: setting(z.array(z.enum(['1.0', '0.3'])).min(1).default(['1.0', '0.3']), {
-    help: 'Protocol versions served.',
-  }),
+  versions: setting(
+    z
+      .array(z.enum(['1.0', '0.3']))
+      .min(1)
+      .default(['1.0', '0.3']),
+    {
+      help: 'Protocol versions served.',
+    },
+  ),
   missing_version: setting(z.enum(['0.3', 'sniff']).default('0.3'), {
     help: 'A request without a version: `0.3`, or `sniff` it from the method name.',
   }),
@@ -153,9 +163,15 @@ export const a2aSettings = settingsGroup('a2a', {
     api_keys: setting(z.array(apiKey).default([]), {
       help: 'Keys by name, as text or SHA-256; optional scopes, peers and expiry.',
     }),
-    api_key_header: setting(z.string().regex(/^[A-Za-z0-9-]+$/).default('X-API-Key'), {
-      help: 'Header that carries a key; a bearer token is accepted as well.',
-    }),
+    api_key_header: setting(
+      z
+        .string()
+        .regex(/^[A-Za-z0-9-]+$/)
+        .default('X-API-Key'),
+      {
+        help: 'Header that carries a key; a bearer token is accepted as well.',
+      },
+    ),
     jwt: setting(z.array(jwtIssuer).default([]), { help: 'Issuers whose tokens are accepted.' }),
     anonymous: setting(z.enum(['never', 'loopback', 'always']).default('never'), {
       help: 'Callers without credentials: `never`, on `loopback` only, or `always`.',
@@ -192,7 +208,9 @@ export const a2aSettings = settingsGroup('a2a', {
     retention_seconds: setting(positiveInt.default(604_800), { help: 'Seconds for which ended tasks are kept.' }),
   },
   stream: {
-    keepalive_ms: setting(positiveInt.default(15_000), { help: 'Milliseconds between comment lines on a quiet stream.' }),
+    keepalive_ms: setting(positiveInt.default(15_000), {
+      help: 'Milliseconds between comment lines on a quiet stream.',
+    }),
     buffer_bytes: setting(positiveInt.default(1_048_576), { help: 'Bytes a slow reader may fall behind.' }),
     max_age_seconds: setting(positiveInt.default(3_600), { help: 'Seconds after which a stream is ended.' }),
   },

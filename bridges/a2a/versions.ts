@@ -17,7 +17,10 @@ export function requestedVersion(
   query: URLSearchParams,
   served: readonly Dialect[],
 ): Dialect | null {
-  const values = [header, ...[...query].filter(([name]) => name.toLowerCase() === 'a2a-version').map(([, value]) => value)];
+  const values = [
+    header,
+    ...[...query].filter(([name]) => name.toLowerCase() === 'a2a-version').map(([, value]) => value),
+  ];
   const given = new Set<string>();
   for (const value of values) {
     const text = value?.trim() ?? '';

@@ -1,4 +1,11 @@
-import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  jwtVerify,
+  type JSONWebKeySet,
+  type JWTPayload,
+} from 'jose';
 import { request, type Dispatcher } from 'undici';
 import { z } from 'zod';
 import type { Clock } from '../../../src/base/clock.js';
@@ -54,7 +61,12 @@ function candidates<T extends { issuer: Issuer }>(issuers: readonly T[], token: 
   }
 }
 
-async function verified(token: string, issuer: Issuer, keys: KeySet, { clock, log }: JwtDeps): Promise<JWTPayload | null> {
+async function verified(
+  token: string,
+  issuer: Issuer,
+  keys: KeySet,
+  { clock, log }: JwtDeps,
+): Promise<JWTPayload | null> {
   try {
     const { kid } = decodeProtectedHeader(token);
     const set = await keys.for(kid);

@@ -91,7 +91,7 @@ export function closingBlock(text: string): FencedBlock | null {
 
 /** The nearest fence line above; it opens our block only when its info string is exactly `a2a`. */
 function openingBefore(text: string, before: number, longest: number): { at: number; bodyAt: number } | null {
-  for (let end = before - 1; end >= 0; ) {
+  for (let end = before - 1; end >= 0;) {
     const start = text.lastIndexOf('\n', end - 1) + 1;
     const line = text.slice(start, end).replace(/\r$/, '');
     const fence = /^(`{3,})([^`]*)$/.exec(line);

@@ -53,7 +53,10 @@ function fileOf(part: Part, options: ToBandOptions): string {
 function linkTo(url: string, part: Part): string {
   const name = safeFileName(part.filename) || lastSegment(url);
   const label = name.replace(/[[\]]/g, '');
-  const target = url.replace(/[\s()<>]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`);
+  const target = url.replace(
+    /[\s()<>]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`,
+  );
   return `[${label}](${target})${part.mediaType ? ` (${bareType(part.mediaType)})` : ''}`;
 }
 
@@ -81,7 +84,7 @@ const UNSAFE_IN_NAMES = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 export function safeFileName(name: string | undefined): string {
   const last = (name ?? '').split(/[\\/]/).at(-1) ?? '';
   const clean = last.replace(UNSAFE_IN_NAMES, '').trim();
-  return /^\.+$/.test(clean) ? '' : [...clean].slice(0, MAX_FILE_NAME_CHARS).join('');
+  return /^\.+$/.test(clean) ? '' : clean.slice(0, MAX_FILE_NAME_CHARS).replace(/[\ud800-\udbff]$/, '');
 }
 
 function decodeText(bytes: Buffer): string | null {

@@ -42,7 +42,8 @@ export class Bindings {
   /** Searches the rooms, if that was not done in this store's life; again and again until it succeeds. */
   async run(signal: AbortSignal): Promise<void> {
     const { store, keys, clock, log } = this.#deps;
-    for (let failures = 1; !signal.aborted; failures += 1) {
+    const stopped = (): boolean => signal.aborted;
+    for (let failures = 1; !stopped(); failures += 1) {
       try {
         if ((await store.get(keys.scanned)) === null) {
           const found = await this.#searchRooms(signal);
@@ -53,7 +54,7 @@ export class Bindings {
         this.#over.resolve();
         return;
       } catch (error) {
-        if (signal.aborted) return;
+        if (stopped()) return;
         log.warn({ err: error }, 'the rooms could not be searched for bindings; it is tried again');
         await clock.sleep(backoffMs(failures, RETRY), signal).catch(() => undefined);
       }
@@ -100,7 +101,7 @@ export class Bindings {
   async #searchRoom(roomId: string, signal: AbortSignal): Promise<number> {
     const { rest, selfId, store, keys } = this.#deps;
     const bindings = new Map<string, FoundBinding>();
-    for (let cursor: string | undefined; ; ) {
+    for (let cursor: string | undefined; ;) {
       const page = await rest.getContext(roomId, { limit: ROOM_PAGE, signal, ...(cursor !== undefined && { cursor }) });
       for (const row of page.data) {
         const metadata = row.metadata ?? {};

@@ -117,7 +117,7 @@ export class TaskBook {
   async load(): Promise<OpenTask[]> {
     const { to, from: first } = prefixRange(this.#keys.allOpen);
     const loaded: OpenTask[] = [];
-    for (let from = first; ; ) {
+    for (let from = first; ;) {
       const page = await this.#store.range({ from, to, limit: OPEN_PAGE });
       for (const entry of page) {
         const id = entry.key.slice(this.#keys.allOpen.length);
@@ -202,7 +202,8 @@ export class TaskBook {
     if (!stored || stored.revision === held.revision) return;
     const row = readJson(stored.value, taskRowSchema);
     const missed: LogEvent[] = [];
-    for (const { value } of await this.#logRecords(row.id, held.row.seq)) missed.push(...readJson(value, logRecordSchema));
+    for (const { value } of await this.#logRecords(row.id, held.row.seq))
+      missed.push(...readJson(value, logRecordSchema));
     held.revision = stored.revision;
     held.row = row;
     this.#show(held, missed);
@@ -225,7 +226,7 @@ export class TaskBook {
   async #logRecords(id: string, fromSeq: number): Promise<StoreEntry[]> {
     const { to } = prefixRange(this.#keys.logOf(id));
     const records: StoreEntry[] = [];
-    for (let from = this.#keys.log(id, fromSeq); ; ) {
+    for (let from = this.#keys.log(id, fromSeq); ;) {
       const page = await this.#store.range({ from, to, limit: LOG_PAGE });
       records.push(...page);
       const last = page.at(-1);

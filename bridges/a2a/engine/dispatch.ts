@@ -264,7 +264,10 @@ export class Dispatcher {
   }
 }
 
-function mentions(row: { content: string; metadata?: Record<string, unknown> | null | undefined }, id: string): boolean {
+function mentions(
+  row: { content: string; metadata?: Record<string, unknown> | null | undefined },
+  id: string,
+): boolean {
   const list = row.metadata?.['mentions'];
   const listed = Array.isArray(list) && list.some((one) => (one as { id?: unknown } | null)?.id === id);
   return listed || row.content.includes(`@[[${id}]]`);

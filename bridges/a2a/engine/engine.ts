@@ -47,7 +47,10 @@ export interface EngineDeps {
   readonly newId: () => string;
   readonly random: () => number;
   readonly readReply: ReadReply;
-  findBinding(owner: string, contextId: string): Promise<{ roomId: string; peers: readonly string[] } | null>;
+  readonly findBinding: (
+    owner: string,
+    contextId: string,
+  ) => Promise<{ roomId: string; peers: readonly string[] } | null>;
 }
 
 export interface SendRequest {
@@ -73,7 +76,8 @@ export interface FoundTask {
 }
 
 const DEBT_QUIET_MS = 5_000;
-const DEBT_POLLS_MS = [50, 150, 400, 1_000, 2_000, 5_000] as const;
+const DEBT_POLLS_MS: readonly number[] = [50, 150, 400, 1_000, 2_000];
+const DEBT_POLLS_LATER_MS = 5_000;
 const STORE_RETRY = { baseMs: 50, maxMs: 2_000 } as const;
 const RETRY_AFTER_MS = 5_000;
 
@@ -177,7 +181,8 @@ export class TaskEngine {
     this.#stopping = true;
     const { clock, log } = this.#deps;
     if (!this.#deps.durable) {
-      for (const task of [...this.book.openTasks()]) await this.#fail(task.row.id, 'GATEWAY_SHUTDOWN').catch(() => undefined);
+      for (const task of [...this.book.openTasks()])
+        await this.#fail(task.row.id, 'GATEWAY_SHUTDOWN').catch(() => undefined);
     }
     this.#readers.abort(new GatewayError('A2A_STOPPING'));
     this.#timers.stop();
@@ -455,7 +460,8 @@ export class TaskEngine {
 
   async #post(lane: Lane, task: OpenTask): Promise<void> {
     const { id, peerId } = task.row;
-    const messageId = task.row.pending[0] as string;
+    const [messageId] = task.row.pending;
+    if (messageId === undefined) return;
     await this.#deps.peers.whenReady(this.#work.signal);
     const peer = this.#deps.peers.byId(peerId);
     const message = task.view.history.findLast((one) => one.messageId === messageId && one.role === 'ROLE_USER');
@@ -535,19 +541,19 @@ export class TaskEngine {
       const unreadable = look === 'none' || look === 'unknown';
       if (look === 'processed' || look === 'failed' || (unreadable && quietFor >= DEBT_QUIET_MS)) break;
       if (clock.now() - started >= longest || lane.queue.length === 0) break;
-      const wait = unreadable
-        ? DEBT_QUIET_MS - quietFor
-        : (DEBT_POLLS_MS[Math.min(tries, DEBT_POLLS_MS.length - 1)] as number);
+      const wait = unreadable ? DEBT_QUIET_MS - quietFor : (DEBT_POLLS_MS[tries] ?? DEBT_POLLS_LATER_MS);
       await clock.sleep(Math.max(1, wait), signal);
     }
     if (lane.queue.length > 0) lane.record = { ...lane.record, debt: null };
   }
 
   #debtLook(lane: Lane, messageId: string): Promise<string> {
-    return this.#delivery.look(lane.context, messageId, lane.peerId, false, this.#work.signal).catch((error: unknown) => {
-      this.#deps.log.debug({ err: error }, 'the delivery state of an ended request could not be read');
-      return 'unknown';
-    });
+    return this.#delivery
+      .look(lane.context, messageId, lane.peerId, false, this.#work.signal)
+      .catch((error: unknown) => {
+        this.#deps.log.debug({ err: error }, 'the delivery state of an ended request could not be read');
+        return 'unknown';
+      });
   }
 
   #noticeCancel(lane: Lane, row: TaskRow): void {
@@ -665,7 +671,10 @@ export class TaskEngine {
       throw error;
     }
     this.#counters.late.inc();
-    this.#deps.log.info({ bandMessageId: reply.id, roomId: reply.roomId, peer: lane.peerId }, 'a late reply was dropped');
+    this.#deps.log.info(
+      { bandMessageId: reply.id, roomId: reply.roomId, peer: lane.peerId },
+      'a late reply was dropped',
+    );
   }
 
   async #replyOfOther(context: Context, reply: BandReply): Promise<void> {
@@ -689,7 +698,7 @@ export class TaskEngine {
     const name = reply.senderName ?? 'Someone';
     const untake = takeReply(lane, reply.id);
     try {
-      const after = await this.#changeAndArrange(lane.running as string, (task) => {
+      const after = await this.#changeAndArrange(lane.running ?? '', (task) => {
         const change = remark(task, { messageId: reply.id, name, text }, this.#now());
         return change && { ...change, also: [this.#lanes.put(lane)] };
       });
@@ -764,10 +773,7 @@ export class TaskEngine {
 
   // The common end of every step
 
-  async #changeAndArrange(
-    taskId: string,
-    decide: (task: OpenTask) => Change | null,
-  ): Promise<OpenTask | null> {
+  async #changeAndArrange(taskId: string, decide: (task: OpenTask) => Change | null): Promise<OpenTask | null> {
     const after = await this.book.change(taskId, decide);
     if (after) this.#arrange(after);
     return after;
@@ -874,14 +880,7 @@ function tasksOf(lane: Lane): string[] {
   return [...(lane.running === null ? [] : [lane.running]), ...lane.queue, ...lane.interrupted];
 }
 
-function newRow(
-  id: string,
-  owner: string,
-  peerId: string,
-  contextId: string,
-  messageId: string,
-  now: number,
-): TaskRow {
+function newRow(id: string, owner: string, peerId: string, contextId: string, messageId: string, now: number): TaskRow {
   return {
     v: 1,
     id,

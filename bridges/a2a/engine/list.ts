@@ -60,7 +60,7 @@ export async function listTasks(
 
 async function* walk(store: StateStore, prefix: string) {
   const { from: first, to } = prefixRange(prefix);
-  for (let from = first; ; ) {
+  for (let from = first; ;) {
     const entries = await store.range({ from, to, limit: WALK_PAGE });
     yield* entries;
     const last = entries.at(-1);
@@ -87,7 +87,9 @@ export class PageTokens {
   }
 
   seal(place: string, queryHash: string, now: number): string {
-    const body = Buffer.from(JSON.stringify({ v: 1, k: place, q: queryHash, e: now + TOKEN_LIFE_MS })).toString('base64url');
+    const body = Buffer.from(JSON.stringify({ v: 1, k: place, q: queryHash, e: now + TOKEN_LIFE_MS })).toString(
+      'base64url',
+    );
     return `${body}.${this.#sign(body).toString('base64url')}`;
   }
 

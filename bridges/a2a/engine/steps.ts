@@ -102,7 +102,11 @@ export function followUp({ row }: OpenTask, message: Message, now: number): Chan
 }
 
 /** Someone other than the target spoke. */
-export function remark(task: OpenTask, remarkOf: { messageId: string; name: string; text: string }, now: number): Change | null {
+export function remark(
+  task: OpenTask,
+  remarkOf: { messageId: string; name: string; text: string },
+  now: number,
+): Change | null {
   const { row } = task;
   const status = statusFor(row, row.state, 'progress', now, {
     message: agentMessage(row, `band-${remarkOf.messageId}`, `${remarkOf.name}: ${remarkOf.text}`),
@@ -207,7 +211,8 @@ function artifactOf({ view }: OpenTask, { bandMessageId, reply, metadata }: Inco
     kind: 'artifact',
     artifact: {
       artifactId: id ?? `band-${bandMessageId}`,
-      name: name ?? (known ? view.artifacts.find((one) => one.artifactId === id)?.name : undefined) ?? artifactName(count),
+      name:
+        name ?? (known ? view.artifacts.find((one) => one.artifactId === id)?.name : undefined) ?? artifactName(count),
       parts,
     },
     append: append === true && known,

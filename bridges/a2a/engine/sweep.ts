@@ -31,7 +31,7 @@ export async function sweepForever(deps: SweepDeps, signal: AbortSignal): Promis
 
 export async function sweep({ store, keys, book, clock, retentionMs }: SweepDeps): Promise<void> {
   const now = clock.now();
-  for (let more = true; more; ) {
+  for (let more = true; more;) {
     const ended = await store.range({ ...keys.endedBefore(now - retentionMs), limit: PAGE });
     for (const { key } of ended) {
       const found = await book.read(key.slice(key.lastIndexOf('/') + 1));
@@ -40,7 +40,7 @@ export async function sweep({ store, keys, book, clock, retentionMs }: SweepDeps
     }
     more = ended.length === PAGE;
   }
-  for (let more = true; more; ) {
+  for (let more = true; more;) {
     const claims = await store.range({ ...keys.repeatsBefore(now), limit: PAGE });
     if (claims.length > 0) {
       await store.batch(
@@ -57,7 +57,7 @@ export async function sweep({ store, keys, book, clock, retentionMs }: SweepDeps
 
 async function sweepContexts(store: StateStore, keys: RecordKeys, book: TaskBook, before: number): Promise<void> {
   const { from: first, to } = prefixRange(keys.allContexts);
-  for (let from = first; ; ) {
+  for (let from = first; ;) {
     const page = await store.range({ from, to, limit: PAGE });
     for (const { key, value, revision } of page) {
       const record = readJson(value, contextRecordSchema);

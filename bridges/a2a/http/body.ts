@@ -21,8 +21,14 @@ export function checkHeaders(request: IncomingMessage, limits: BodyLimits): void
   const { headers } = request;
   const contentType = headers['content-type'];
   if (contentType !== undefined) {
-    const [type = '', ...parameters] = contentType.toLowerCase().split(';').map((part) => part.trim());
-    const charset = parameters.find((one) => one.startsWith('charset='))?.slice('charset='.length).replace(/"/g, '');
+    const [type = '', ...parameters] = contentType
+      .toLowerCase()
+      .split(';')
+      .map((part) => part.trim());
+    const charset = parameters
+      .find((one) => one.startsWith('charset='))
+      ?.slice('charset='.length)
+      .replace(/"/g, '');
     if (!JSON_TYPE.test(type) || (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')) {
       throw new GatewayError('A2A_REQUEST_TYPE');
     }
@@ -43,7 +49,10 @@ function acceptsAny(accept: string | undefined): boolean {
     .some((range) => {
       const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
       if (parameters.some((one) => /^q=0(\.0*)?$/.test(one))) return false;
-      return type === '*/*' || OFFERED.some((one) => one === type || (type.endsWith('/*') && one.startsWith(type.slice(0, -1))));
+      return (
+        type === '*/*' ||
+        OFFERED.some((one) => one === type || (type.endsWith('/*') && one.startsWith(type.slice(0, -1))))
+      );
     });
 }
 

@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.js';
 export interface CardDeps {
   readonly cards: CardBook;
   readonly options: A2AOptions;
-  context(baseUrl: string): CardContext;
+  readonly context: (baseUrl: string) => CardContext;
 }
 
 const MAX_AGE_SECONDS = 300;

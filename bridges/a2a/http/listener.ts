@@ -291,7 +291,8 @@ export function createListener(deps: ListenerDeps): HttpListener {
       return;
     }
     if (style === 'rpc') sendJson(exchange, wire.rpcStatus, rpcErrorBody(id, wire), wire.headers);
-    else sendJson(exchange, wire.restStatus, restErrorBody(wire), { 'content-type': restType(exchange), ...wire.headers });
+    else
+      sendJson(exchange, wire.restStatus, restErrorBody(wire), { 'content-type': restType(exchange), ...wire.headers });
   }
 }
 
@@ -322,4 +323,3 @@ function paged<T>(items: readonly T[], query: URLSearchParams): readonly T[] {
   const length = Math.min(size, MAX_PAGE);
   return items.slice((page - 1) * length, page * length);
 }
-

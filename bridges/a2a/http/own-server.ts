@@ -33,7 +33,8 @@ export async function listenOn(host: string, port: number, listener: HttpListene
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       if (cause.code !== 'EADDRINUSE') reject(cause);
-      else reject(new GatewayError('PORT_IN_USE', { cause, message: `The address ${host}:${port} is already in use.` }));
+      else
+        reject(new GatewayError('PORT_IN_USE', { cause, message: `The address ${host}:${port} is already in use.` }));
     });
     server.listen(port, host, resolve);
   });

@@ -49,7 +49,11 @@ export function readRest(
 }
 
 /** Runs the operation and gives its answer in the 1.0 wire form. @throws what the operation threw */
-export async function runRest({ method, params }: RestRequest, call: Call, handler: A2ARequestHandler): Promise<RpcAnswer> {
+export async function runRest(
+  { method, params }: RestRequest,
+  call: Call,
+  handler: A2ARequestHandler,
+): Promise<RpcAnswer> {
   const context = contextOf(call);
   switch (method) {
     case 'SendMessage': {

@@ -54,7 +54,11 @@ export function readRpc(
 }
 
 /** Runs the operation on the protocol SDK's transport of its dialect. @throws what the operation threw */
-export async function runRpc({ envelope, dialect, method, params }: RpcRequest, call: Call, deps: RpcDeps): Promise<RpcAnswer> {
+export async function runRpc(
+  { envelope, dialect, method, params }: RpcRequest,
+  call: Call,
+  deps: RpcDeps,
+): Promise<RpcAnswer> {
   if (PUSH.has(method)) throw new GatewayError('A2A_PUSH_UNSUPPORTED');
   const transport = dialect === '1.0' ? deps.v1 : deps.v03;
   const request = { jsonrpc: '2.0', id: envelope.id, method: envelope.method, params };

@@ -7,7 +7,7 @@ export interface StreamOptions {
   readonly keepaliveMs: number;
   readonly maxAgeMs: number;
   /** Makes the source end. */
-  stop(): void;
+  readonly stop: () => void;
 }
 
 const HEADERS = {

@@ -26,8 +26,7 @@ export interface PublishedPeer extends Nameable {
 
 /** What an alias stands for: a peer that is served, or one that is gone and whose ended tasks are still readable. */
 export type Resolved =
-  | { readonly kind: 'served'; readonly peer: PublishedPeer }
-  | { readonly kind: 'gone'; readonly peerId: string };
+  { readonly kind: 'served'; readonly peer: PublishedPeer } | { readonly kind: 'gone'; readonly peerId: string };
 
 export interface DirectoryDeps {
   readonly rest: Pick<BandRest, 'listPeers'>;
@@ -93,12 +92,13 @@ export class PeerDirectory {
 
   /** Reads the directory now and again until `signal` aborts; the first success is hurried, with growing waits. */
   async run(signal: AbortSignal): Promise<void> {
-    for (let failures = 0; !signal.aborted; ) {
+    const stopped = (): boolean => signal.aborted;
+    for (let failures = 0; !stopped();) {
       try {
         await this.#read(signal);
         failures = 0;
       } catch (error) {
-        if (signal.aborted) return;
+        if (stopped()) return;
         failures += 1;
         this.#deps.log.warn({ err: error, failures }, 'the peer directory could not be read; nothing changes');
       }
@@ -186,7 +186,8 @@ export class PeerDirectory {
     }
     const before = this.#peers;
     this.#peers = new Map();
-    for (const one of wanted) this.#peers.set(one.id, this.#publish(one, one.peer, assignments.get(one.id)?.record.slug));
+    for (const one of wanted)
+      this.#peers.set(one.id, this.#publish(one, one.peer, assignments.get(one.id)?.record.slug));
     for (const peer of kept) this.#peers.set(peer.id, peer);
     this.#index();
     this.#ready = true;

@@ -93,5 +93,8 @@ function recordOf(peerId: string, slug: string, base: string, old: SlugRecord | 
 }
 
 function firstHex(id: string): string {
-  return id.replace(/[^0-9a-f]/gi, '').toLowerCase().slice(0, 8);
+  return id
+    .replace(/[^0-9a-f]/gi, '')
+    .toLowerCase()
+    .slice(0, 8);
 }
