@@ -5,6 +5,10 @@ import { processWorld } from './world.js';
 
 /** Each bridge is loaded when it is used; no other file of `src/` knows them. */
 const bridges: BridgeTable = {
+  a2a: loadedOnUse(
+    async () => (await import('../../bridges/a2a/settings.js')).a2aSettings,
+    async () => (await import('../../bridges/a2a/index.js')).a2aBridge,
+  ),
   acp: loadedOnUse(
     async () => (await import('../../bridges/acp/settings.js')).acpSettings,
     async () => (await import('../../bridges/acp/index.js')).acpBridge,

@@ -53,7 +53,7 @@ export const sandboxCommand: Command = {
         dataDir: data ?? null,
         clock: systemClock,
         log,
-        extraRoutes: createConsole(),
+        extraRoutes: createConsole({ apiKey: DEMO.user.apiKey }),
       });
     } catch (error) {
       world.err(`band-gateway sandbox: ${toError(error).message}\n`);

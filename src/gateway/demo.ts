@@ -22,7 +22,13 @@ export async function startDemo(
   options: { readonly port: number; readonly dataDir: string | null },
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Promise<Demo> {
-  const sandbox = await startSandbox({ ...options, clock, log, seed: 'demo', extraRoutes: createConsole() });
+  const sandbox = await startSandbox({
+    ...options,
+    clock,
+    log,
+    seed: 'demo',
+    extraRoutes: createConsole({ apiKey: DEMO.user.apiKey }),
+  });
   const agents = [
     demoAgent(sandbox, { ...DEMO.echo, name: 'Echo' }, echo, { clock, log }),
     demoAgent(sandbox, { ...DEMO.dice, name: 'Dice' }, (text, self) => dice(text, self, random), { clock, log }),

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpListener } from '../base/http-mount.js';
+import { isLocalVisitor } from '../base/local-visitor.js';
 import { sendError, sendJson, sendMethodNotAllowed } from './http-errors.js';
 import type { GatewayReport } from './report.js';
 import { STATUS_STYLE, statusPage } from './status-page.js';
-import { isLocalVisitor, sameSecret } from './visitors.js';
+import { sameSecret } from './same-secret.js';
 
 const COOKIE = 'band_status';
 

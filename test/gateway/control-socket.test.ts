@@ -68,8 +68,10 @@ describe('the operator socket', () => {
       const client = connect(controlSocketPath(dataDir), () => client.write(line));
       let text = '';
       client.setEncoding('utf8');
-      client.on('data', (chunk) => (text += chunk));
-      client.on('close', () => resolve(text));
+      client.on('data', (chunk: string) => (text += chunk));
+      client.on('close', () => {
+        resolve(text);
+      });
     });
     expect(JSON.parse(answer)).toMatchObject({ kind: 'refused' });
     expect(await askControlSocket(dataDir, { verb: 'dead.list' })).toMatchObject({ kind: 'letters' });

@@ -13,7 +13,7 @@ import { createManualClock } from '../../src/testing/manual-clock.js';
 function world(script: (Error | 'runs')[], over: Partial<HostedAgentDeps> = {}) {
   const clock = createManualClock();
   const seen = { opened: 0, cleaned: 0, policies: [] as string[], stops: [] as (number | null | undefined)[] };
-  let ending: Deferred<void> = deferred<void>();
+  let ending: Deferred = deferred();
   let blockers: readonly Blocker[] = [];
 
   const openBridge = async (): Promise<Bridge> => {
@@ -43,7 +43,7 @@ function world(script: (Error | 'runs')[], over: Partial<HostedAgentDeps> = {}) 
         if (next !== 'runs') throw next;
         adapter.platform = createPlatformConnection({ agentId: 'a', apiKey: 'k', restUrl: 'r', wsUrl: 'w' });
         running = true;
-        ending = deferred<void>();
+        ending = deferred();
       },
       runForever: () => ending.promise,
       async stop(timeout) {
@@ -70,7 +70,9 @@ function world(script: (Error | 'runs')[], over: Partial<HostedAgentDeps> = {}) 
     hosted,
     clock,
     seen,
-    end: (error: Error) => ending.reject(error),
+    end: (error: Error) => {
+      ending.reject(error);
+    },
     block: (next: readonly Blocker[]) => {
       blockers = next;
     },

@@ -35,9 +35,11 @@ function raw(port: number, text: string): Promise<string> {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));
     let answer = '';
     socket.setEncoding('utf8');
-    socket.on('data', (chunk) => (answer += chunk));
+    socket.on('data', (chunk: string) => (answer += chunk));
     socket.on('error', reject);
-    socket.on('close', () => resolve(answer));
+    socket.on('close', () => {
+      resolve(answer);
+    });
   });
 }
 

@@ -1,1 +1,1 @@
-export { createConsole } from './console.js';
+export { createConsole, type ConsoleOptions } from './console.js';
