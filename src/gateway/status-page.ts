@@ -1,4 +1,4 @@
-import { Html, html } from './html.js';
+import { Html, markup } from './markup.js';
 import type { AgentReport, GatewayReport } from './report.js';
 
 /** Written here and nowhere else, so that the page needs no second request and the policy can name its hash. */
@@ -26,16 +26,14 @@ export const REFRESH_SECONDS = 5;
 /** The status page: one document without scripts, everything from outside escaped. */
 export function statusPage(report: GatewayReport): string {
   const ready = report.blockers.length === 0;
-  const page = html`<!doctype html>
+  const page = markup`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta http-equiv="refresh" content="${REFRESH_SECONDS}" />
         <title>${ready ? 'Ready' : 'Not ready'} · band-gateway</title>
-        <style>
-          ${new Html(STATUS_STYLE)}
-        </style>
+        <style>${new Html(STATUS_STYLE)}</style>
       </head>
       <body>
         <header>
@@ -48,22 +46,23 @@ export function statusPage(report: GatewayReport): string {
         </header>
         <main>
           ${blockersPart(report)}
-          ${report.agents.length === 0 ? html`<p>No agent is configured.</p>` : report.agents.map((agent) => agentPart(agent, report.now))}
+          ${report.agents.length === 0 ? markup`<p>No agent is configured.</p>` : report.agents.map((agent) => agentPart(agent, report.now))}
         </main>
         <footer>As of ${new Date(report.now).toISOString()}; renewed every ${REFRESH_SECONDS} seconds.</footer>
       </body>
-    </html> `;
+    </html>
+`;
   return page.text;
 }
 
 function blockersPart({ blockers, now }: GatewayReport): Html | null {
   if (blockers.length === 0) return null;
-  return html`<section>
+  return markup`<section>
     <h2>What is in the way</h2>
     <ul class="problems">
       ${blockers.map(
         (one) =>
-          html`<li>
+          markup`<li>
             <strong>${one.name}</strong>: ${one.message} <em>${one.action}</em>
             <small>for ${duration(now - one.since)}</small>
           </li>`,
@@ -74,7 +73,7 @@ function blockersPart({ blockers, now }: GatewayReport): Html | null {
 
 function agentPart(agent: AgentReport, now: number): Html {
   const good = agent.state === 'running';
-  return html`<section>
+  return markup`<section>
     <h2>${agent.name} <small>${agent.agentName === '' ? '' : `${agent.agentName} · `}${agent.bridgeName}</small></h2>
     <p>
       <span class="state ${good ? 'good' : 'bad'}">${agent.state}</span> for
@@ -82,7 +81,7 @@ function agentPart(agent: AgentReport, now: number): Html {
         agent.nextTryAt === null ? '' : `, next try in ${duration(agent.nextTryAt - now)}`
       }
     </p>
-    ${agent.problem && html`<p class="problem">${agent.problem.code}: ${agent.problem.message} <em>${agent.problem.action}</em></p>`}
+    ${agent.problem && markup`<p class="problem">${agent.problem.code}: ${agent.problem.message} <em>${agent.problem.action}</em></p>`}
     ${linksTable(agent, now)} ${queuesTable(agent)} ${errorsTable(agent, now)} ${lettersTable(agent, now)}
     ${recentTable(agent, now)}
   </section>`;
@@ -128,21 +127,21 @@ function recentTable({ bridge }: AgentReport, now: number): Html | null {
 
 function table(caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): Html | null {
   if (rows.length === 0) return null;
-  return html`<div class="scroll">
+  return markup`<div class="scroll">
     <table>
       <caption>
         ${caption}
       </caption>
       <thead>
         <tr>
-          ${heads.map((head) => html`<th scope="col">${head}</th>`)}
+          ${heads.map((head) => markup`<th scope="col">${head}</th>`)}
         </tr>
       </thead>
       <tbody>
         ${rows.map(
           (row) =>
-            html`<tr>
-              ${row.map((cell) => html`<td>${cell}</td>`)}
+            markup`<tr>
+              ${row.map((cell) => markup`<td>${cell}</td>`)}
             </tr>`,
         )}
       </tbody>

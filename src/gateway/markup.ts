@@ -1,4 +1,4 @@
-/** Markup that is safe to send; made by {@link html} only. */
+/** Markup that is safe to send; made by {@link markup} only. */
 export class Html {
   readonly text: string;
 
@@ -23,7 +23,7 @@ export function escapeHtml(text: string): string {
 }
 
 /** A template whose inserted values are escaped unless they are markup themselves; null inserts nothing. */
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const text = strings.reduce(
     (out, string, index) => out + string + (index < parts.length ? render(parts[index] ?? null) : ''),
     '',
