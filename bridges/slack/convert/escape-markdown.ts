@@ -62,7 +62,8 @@ function escapeLineStart(line: string): string {
   const opens =
     /^#{1,6}(?:\s|$)/.test(rest) ||
     /^[-+](?:\s|$)/.test(rest) ||
-    /^(?:-[-\s|:]*|=+\s*|[|:][-\s|:]*-[-\s|:]*)$/.test(rest);
+    /^=+\s*$/.test(rest) ||
+    (/^[-|:]/.test(rest) && rest.includes('-') && /^[-\s|:]+$/.test(rest));
   if (opens) return `${indent}\\${rest}`;
   // A lone asterisk before a space opens an item, though it could never open emphasis.
   return /^\*\s/.test(rest) ? `${indent}\\${rest}` : line;

@@ -1,7 +1,7 @@
 import { unicodeEmoji } from './emoji.js';
 import { escapeLabel, escapeMarkdownLine, markdownCode, markdownFence, markdownLink } from './escape-markdown.js';
 import { mentionLink, mentionText, type SlackNames } from './names.js';
-import { cleanText, decodeEntities } from './text.js';
+import { cleanText, decodeEntities, isWordChar } from './text.js';
 
 const OPEN = '\uf8ff';
 const CLOSE = '\uf8fe';
@@ -13,21 +13,32 @@ const TOKEN = /<([^<>\n]{1,8000})>/g;
 /** Slack's `text` as Markdown. Total and linear: what fits no rule stays literal text. */
 export function mrkdwnToMarkdown(text: string, names: SlackNames): string {
   const clean = cleanText(text).replace(/[\uf8fd-\uf8ff]/g, '\ufffd');
+  const parts = splitFences(clean);
   const out: string[] = [];
-  for (const [index, part] of splitFences(clean).entries()) {
-    if (index % 2 === 1) out.push(markdownFence(codeText(part.replace(/^\n/, '').replace(/\n$/, ''), names)));
+  for (const [index, part] of parts.entries()) {
+    if (index % 2 === 1) out.push(markdownFence(codeText(dropNewlines(part), names)));
     else {
-      const prose = part
-        .replace(/^[ \t]*\n?/, index === 0 ? '$&' : '')
-        .replace(/\n?[ \t]*$/, index === out.length && isLast(index, clean) ? '$&' : '');
-      const converted = convertProse(prose, names);
-      if (converted.trim() !== '') out.push(converted);
+      // A fence stands on lines of its own, whatever stood beside it.
+      const begun = index > 0 ? afterFence(part) : part;
+      const prose = convertProse(index < parts.length - 1 ? beforeFence(begun) : begun, names);
+      if (prose.trim() !== '') out.push(prose);
     }
   }
   return out.join('\n').trim();
 }
 
-const isLast = (index: number, text: string): boolean => index === splitFences(text).length - 1;
+const dropNewlines = (code: string): string =>
+  code.slice(code.startsWith('\n') ? 1 : 0, code.endsWith('\n') && code.length > 1 ? -1 : undefined);
+
+function afterFence(prose: string): string {
+  const newline = prose.indexOf('\n');
+  return newline >= 0 && prose.slice(0, newline).trim() === '' ? prose.slice(newline + 1) : prose.trimStart();
+}
+
+function beforeFence(prose: string): string {
+  const newline = prose.lastIndexOf('\n');
+  return newline >= 0 && prose.slice(newline).trim() === '' ? prose.slice(0, newline) : prose.trimEnd();
+}
 
 /** Prose at even places, code at odd ones. An opening mark without an end is prose. */
 function splitFences(text: string): string[] {
@@ -50,7 +61,8 @@ function convertProse(prose: string, names: SlackNames): string {
     kept.push(markdown);
     return `${OPEN}${kept.length - 1}${CLOSE}`;
   };
-  const marked = unicodeEmojiOutside(
+  // Marks hold digits only, so an emoji name never crosses one.
+  const marked = unicodeEmoji(
     prose
       .replace(/`([^`\n]+)`/g, (_, code: string) => keep(markdownCode(codeText(code, names))))
       .replace(TOKEN, (whole, token: string) => tokenMarkdown(token, names, keep) ?? whole),
@@ -61,9 +73,6 @@ function convertProse(prose: string, names: SlackNames): string {
     .map((line) => put(convertLine(line)))
     .join('\n');
 }
-
-/** Marks hold digits only, so an emoji name never crosses one. */
-const unicodeEmojiOutside = unicodeEmoji;
 
 /** Code: entities decoded, links and mentions by what they show, nothing else. */
 function codeText(code: string, names: SlackNames): string {
@@ -125,23 +134,25 @@ function tokenText(token: string, names: SlackNames): string | null {
   return LINK.test(head) ? (label ?? head) : null;
 }
 
+const DEEPEST_QUOTE = 32;
+const QUOTE = new RegExp(`^(?:(?:&gt;|>) ?){1,${DEEPEST_QUOTE}}`);
+
 function convertLine(line: string): string {
-  const quote = /^(?:(?:&gt;|>) ?)+/.exec(line)?.[0] ?? '';
+  const quote = QUOTE.exec(line)?.[0] ?? '';
   const depth = quote.match(/&gt;|>/g)?.length ?? 0;
   const rest = line.slice(quote.length);
-  const [bullet = '', indent = ''] = /^( *)[•◦▪](?: |$)/.exec(rest) ?? [];
+  const [bullet = '', indent = ''] = /^( {0,400})[•◦▪](?: |$)/.exec(rest) ?? [];
   const marker = bullet === '' ? '' : `${'  '.repeat(indent.length >> 2)}- `;
-  const body = rest.slice(bullet.length);
-  const converted = convertEmphasis(body, { lineStart: marker === '' });
-  return `${'> '.repeat(depth)}${marker}${converted}`.replace(/[ \t]+$/, depth > 0 || marker !== '' ? '' : '$&');
+  const converted = convertEmphasis(rest.slice(bullet.length), marker === '');
+  const out = `${'> '.repeat(depth)}${marker}${converted}`;
+  return depth > 0 || marker !== '' ? out.trimEnd() : out;
 }
 
 type Marker = '*' | '_' | '~';
 const MARKERS: readonly Marker[] = ['*', '_', '~'];
 const MARKDOWN = { '*': '**', _: '_', '~': '~~' } as const;
 
-const isWord = (char: string | undefined): boolean =>
-  char !== undefined && /[\p{L}\p{N}\uf8fe\uf8ff]/u.test(char) && char !== CLOSE && char !== OPEN;
+const isWord = isWordChar;
 const isSpace = (char: string | undefined): boolean => char === undefined || /\s/.test(char);
 
 /** For each marker and place, where the next mark that can close it stands. */
@@ -177,7 +188,7 @@ const before = (line: string, at: number): string | undefined => {
 };
 
 /** Slack's marker pairs as Markdown's, the rest escaped. Nested at most once per marker, so never deep. */
-function convertEmphasis(line: string, { lineStart }: { lineStart: boolean }): string {
+function convertEmphasis(line: string, lineStart: boolean): string {
   const next = closers(line);
   const walk = (from: number, to: number, active: string): string => {
     let out = '';

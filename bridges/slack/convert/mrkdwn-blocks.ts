@@ -81,21 +81,13 @@ function itemLines(
 ): string[] {
   const indent = INDENT.repeat(depth);
   const sign = item.checked === true ? '☑' : item.checked === false ? '☐' : marker;
-  const lines: string[] = [];
-  for (const [index, child] of item.children.entries()) {
+  const lines = item.children.flatMap((child, index) => {
     const inner = blockLines(child, context, depth + 1, quoteDepth);
-    const first = index === 0;
-    if (first && flows(child))
-      lines.push(
-        `${indent}${sign} ${inner[0] ?? ''}`.trimEnd(),
-        ...inner.slice(1).map((line) => indentLine(line, depth + 1)),
-      );
-    else {
-      if (first) lines.push(`${indent}${sign}`);
-      // A nested list indents itself; fences, quotes and tables start at the margin, where Slack sees them.
-      lines.push(...(flows(child) ? inner.map((line) => indentLine(line, depth + 1)) : inner));
-    }
-  }
+    // A nested list indents itself; fences, quotes and tables start at the margin, where Slack sees them.
+    if (!flows(child)) return index === 0 ? [`${indent}${sign}`, ...inner] : inner;
+    const [head = '', ...rest] = inner.map((line) => indentLine(line, depth + 1));
+    return [index === 0 ? `${indent}${sign} ${head.trimStart()}`.trimEnd() : head, ...rest];
+  });
   return lines.length > 0 ? lines : [`${indent}${sign}`];
 }
 

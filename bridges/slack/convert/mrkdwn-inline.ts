@@ -83,9 +83,11 @@ function linesOf(nodes: readonly PhrasingContent[], context: InlineContext, acti
 
 /** The first new line goes on where the last one ended. */
 function append(lines: Line[], more: readonly Line[]): void {
-  const [first = [], ...rest] = more;
-  lines.at(-1)?.push(...first);
-  lines.push(...rest.map((line) => [...line]));
+  for (const [index, line] of more.entries()) {
+    if (index > 0) lines.push([]);
+    const last = lines.at(-1);
+    for (const piece of line) last?.push(piece);
+  }
 }
 
 function nodeLines(node: PhrasingContent, context: InlineContext, active: Active): Line[] {

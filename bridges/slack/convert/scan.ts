@@ -13,7 +13,7 @@ const QUOTE = /^ {0,3}>/;
 export const ITEM = /^( {0,3})([-+*]|\d{1,9}[.)])(?=[ \t]|$)/;
 const DEFINITION = /^ {0,3}\[(?!\^)(?:[^\]\\]|\\.){1,999}\]:[ \t]*\S/;
 const FOOTNOTE = /^ {0,3}\[\^[^\]\s]{1,999}\]:/;
-const DELIMITER = /^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DELIMITER = /^\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 const isBlank = (line: string | undefined): boolean => line === undefined || line.trim() === '';
 
@@ -24,7 +24,7 @@ function isRule(line: string): boolean {
 }
 
 export const isDelimiterRow = (line: string | undefined): boolean =>
-  line !== undefined && line.includes('-') && line.length < 4_096 && DELIMITER.test(line);
+  line !== undefined && line.includes('-') && DELIMITER.test(line.trim());
 
 /** The fence a line opens, or null: its indent, its marks and what follows them. */
 export function openFence(line: string): { indent: string; marks: string; info: string } | null {
