@@ -14,6 +14,8 @@ import { type DeadRecord, type QueueRecord, QueueRecords } from './queue-records
 export type Outcome =
   | { readonly kind: 'done'; readonly changes?: readonly StoreChange[]; readonly committed?: () => void }
   | { readonly kind: 'retry'; readonly afterMs?: number; readonly error: unknown; readonly maybeDelivered?: boolean }
+  /** Nothing was tried: something outside the record has to happen first. Holds the lane, is charged to nobody. */
+  | { readonly kind: 'wait'; readonly afterMs: number }
   | {
       readonly kind: 'dead';
       readonly code: string;
@@ -323,6 +325,10 @@ export class DurableQueue<T> {
     const outcome = this.#judge(slot, await this.#outcomeOf(handler, slot.record));
     const { store, clock, log, prefix, backoff } = this.#options;
     try {
+      if (outcome.kind === 'wait') {
+        slot.notBefore = clock.now() + outcome.afterMs;
+        return false;
+      }
       if (outcome.kind === 'retry') {
         await store.batch([this.#records.put(slot.key, slot.record)]);
         return false;

@@ -170,6 +170,28 @@ describe('DurableQueue', () => {
     expect(tries).toBe(2);
   });
 
+  it('lets a record wait as often as its handler wants, without charging it', async () => {
+    const { open, clock } = setUp();
+    const queue = await open({ maxFailures: 1 });
+    let paused = true;
+    const looks: unknown[] = [];
+    queue.start(async ({ failures, maybeDelivered }) => {
+      looks.push([failures, maybeDelivered]);
+      return paused ? { kind: 'wait', afterMs: 1_000 } : done;
+    });
+    await queue.put(item('a'));
+    await clock.advance(2_500);
+    paused = false;
+    queue.wake();
+    await queue.drained();
+    expect(looks).toEqual([
+      [0, false],
+      [0, false],
+      [0, false],
+      [0, false],
+    ]);
+  });
+
   it('gives a record up after its tries, lists it, and retries it on request', async () => {
     const { open, clock } = setUp();
     const queue = await open({ maxFailures: 2 });
