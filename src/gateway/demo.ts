@@ -59,11 +59,16 @@ function demoAgent(
   think: (text: string, self: DemoSelf) => DemoStep[],
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Agent {
-  const adapter = new GenericAdapter(async ({ message, tools }) => {
+  const adapter = new GenericAdapter(async ({ message, tools, isSessionBootstrap, roomId }) => {
     for (const step of think(message.content, self)) {
       if (step.kind === 'event') await tools.sendEvent(step.content, step.messageType, step.metadata ?? {});
       else await tools.sendMessage(step.content, [{ id: message.senderId }]);
     }
+    if (!isSessionBootstrap) return;
+    // The console shows the rooms of its person, so that the person is asked in, after the answer.
+    await tools.addParticipant(DEMO.user.id).catch((error: unknown) => {
+      log.debug({ err: error, roomId }, 'the demo person could not be added');
+    });
   });
   return Agent.create(
     // The sandbox is this process's own, so nobody else can be this agent in it.
