@@ -1,6 +1,7 @@
 import type { Stream } from '@agentclientprotocol/sdk';
 import { systemClock, type Clock } from '../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../src/base/log.js';
+import { optionsBeside } from '../../src/core/adapter-options.js';
 import type { CleanupReason } from '../../src/core/framework-adapter.js';
 import type { HistoryProvider } from '../../src/core/history.js';
 import type { PlatformMessage } from '../../src/core/platform-message.js';
@@ -53,10 +54,11 @@ export class BandACPServerAdapter extends SimpleAdapter {
    * @param options - any of the settings of the group `acp`, in camelCase
    * @param ports - the world, for tests and hosts
    * @param server - one that already serves editors while Band is not reached yet; left out, the adapter makes its own
-   * @throws {ValidationError} for an option it does not have, or a bad value
+   * @throws {TypeError} for an option it does not have (R-152)
+   * @throws {ValidationError} for a bad value, or an unknown field inside an option
    */
   constructor(options: AcpServerOptions = {}, ports: AcpPorts = {}, server: AcpServer | null = null) {
-    super();
+    super(optionsBeside(acpSettings, options));
     this.options = server?.options ?? parseOptions(acpSettings, options, 'BandACPServerAdapter');
     this.#ports = ports;
     this.#log = ports.log ?? silentLogger;
@@ -82,7 +84,11 @@ export class BandACPServerAdapter extends SimpleAdapter {
   /** Editors connected now, their sessions, and prompts that run or wait. */
   get editors(): { readonly connections: number; readonly sessions: number; readonly prompts: number } {
     const sessions = this.#up?.sessions;
-    return { connections: this.#up?.connections ?? 0, sessions: sessions?.size ?? 0, prompts: sessions?.openPrompts ?? 0 };
+    return {
+      connections: this.#up?.connections ?? 0,
+      sessions: sessions?.size ?? 0,
+      prompts: sessions?.openPrompts ?? 0,
+    };
   }
 
   override async onStarted(agentName: string, agentDescription: string): Promise<void> {

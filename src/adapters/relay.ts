@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../base/clock.js';
 import { GatewayError, isGatewayError } from '../base/errors.js';
 import { type Logger, silentLogger } from '../base/log.js';
 import { parseOptions } from '../config/setting.js';
+import { optionsBeside } from '../core/adapter-options.js';
 import type { HistoryProvider } from '../core/history.js';
 import { type Outlet, outsideOrigin, type OutsideBrain, type OutsideOrigin } from '../core/outside.js';
 import type { PlatformMessage } from '../core/platform-message.js';
@@ -46,9 +47,12 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
   #peers: RelayPeers | null = null;
   #watch: RelayWatch | null = null;
 
-  /** @throws {ValidationError} for settings that are not valid */
+  /**
+   * @throws {TypeError} for an option it does not have (R-152)
+   * @throws {ValidationError} for a bad value, or an unknown field inside an option
+   */
   constructor(options: RelayOptionsInput = {}, ports: RelayPorts = {}) {
-    super();
+    super(optionsBeside(relaySettings, options));
     this.#options = parseOptions(relaySettings, options, 'RelayAdapter');
     this.#ports = { clock: ports.clock ?? systemClock, log: ports.log ?? silentLogger };
     this.#talks = new RelayTalks(ports.store ?? createMemoryStore(), ports.prefix ?? 'relay');
