@@ -12,7 +12,7 @@ import { hasVisibleText } from './visible-text.js';
 export const RUNTIME_PROVIDER = 'band-runtime';
 
 /** R-275, word for word. */
-export const MISSING_REPLY_TEXT =
+const MISSING_REPLY_TEXT =
   'The agent ended its turn without replying or calling band_no_reply, so nothing reached the room.';
 
 /** What the room reads when a message failed for good; why it failed is for `failed` marks and logs only. */

@@ -17,7 +17,7 @@ const CATEGORIES: ReadonlySet<string> = new Set(CATALOGUE.map(({ category }) => 
 const MCP_PREFIX = 'band-';
 
 /** The tool of that name, also in its MCP spelling; any other prefix names somebody else's tool. */
-export function toolNamed(name: string): ToolSpec | undefined {
+function toolNamed(name: string): ToolSpec | undefined {
   return BY_NAME.get(name.startsWith(MCP_PREFIX) ? name.slice(MCP_PREFIX.length) : name);
 }
 
@@ -37,7 +37,7 @@ export function offeredTools(
 }
 
 /** Whether the adapter's filters let a tool through. */
-export function passes(spec: ToolSpec, { includeCategories, includeTools, excludeTools }: Filters): boolean {
+function passes(spec: ToolSpec, { includeCategories, includeTools, excludeTools }: Filters): boolean {
   if (includeCategories && !includeCategories.has(spec.category)) return false;
   if (includeTools && !includeTools.has(spec.name)) return false;
   return !excludeTools?.has(spec.name);

@@ -37,7 +37,7 @@ export function createContactTools(contacts: BandContacts, signal: AbortSignal |
 }
 
 /** Waits for a call of the wire and lets its failure surface as a public error. */
-export async function surfacing<T>(call: Promise<T>): Promise<T> {
+async function surfacing<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
