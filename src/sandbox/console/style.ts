@@ -61,7 +61,7 @@ pre { margin: .2rem 0; padding: .5rem; background: var(--soft); border-radius: 6
 .deliveries .processed { color: var(--good); }
 .deliveries .failed { color: var(--bad); }
 .deliveries .processing { color: var(--warn); }
-.working { color: GrayText; margin: 0; font-style: italic; }
+.working, .nothing { color: GrayText; margin: 0; font-style: italic; }
 .older { align-self: center; }
 
 #composer { position: relative; padding: .75rem 1rem; border-top: 1px solid var(--line); align-items: flex-end; }

@@ -225,7 +225,11 @@ function createPage({ api, me, model }: { api: Api; me: Profile; model: Model })
         `${state?.participants.find((one) => one.id === id)?.name ?? 'An agent'} is working…`,
       ),
     );
-    const wanted: Node[] = [...older, ...nodes, ...working];
+    const nothing =
+      state && nodes.length === 0 && state.older === null
+        ? [el('p', { class: 'nothing' }, 'Nothing said yet. Add an agent, then write to it.')]
+        : [];
+    const wanted: Node[] = [...older, ...nothing, ...nodes, ...working];
     const same =
       wanted.length === timeline.childNodes.length && wanted.every((node, i) => node === timeline.childNodes[i]);
     if (!same) timeline.replaceChildren(...wanted);
