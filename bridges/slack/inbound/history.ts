@@ -1,0 +1,115 @@
+import type { Logger } from '../../../src/base/log.js';
+import type { RawHistoryMessage } from '../../../src/core/history.js';
+import { isGatewayError } from '../../../src/base/errors.js';
+import { messageToMarkdown } from '../convert/index.js';
+import type { Installation } from '../installations.js';
+import type { SlackMessage } from '../messages.js';
+import { readMessages, type SlackIdentity } from '../web-methods.js';
+import { isBot, OWN_EVENT_TYPE } from './gate.js';
+
+const MAX_MESSAGES = 200;
+const MAX_CHARS = 60_000;
+const PAGE_SIZE = 200;
+/** A thread longer than this is read from its end, as far as Slack's paging allows. */
+const MAX_PAGES = 25;
+/** What this bridge posts beside replies, and what a brain is not to take for its own words. */
+const NOT_SAID = new Set(['progress', 'notice', 'control', 'error']);
+
+export interface ThreadPlace {
+  readonly channel: string;
+  readonly threadTs: string;
+  /** `ts` of the message that begins the turn: it and what came after are left out. */
+  readonly before: string;
+}
+
+/**
+ * What was said in a thread before a message: the newest 200 messages or 60,000 characters, oldest first (S-077). A
+ * failure gives an empty past and a log line, never a failed turn (S-078).
+ */
+export async function readThread(
+  installation: Installation,
+  identity: SlackIdentity,
+  agentName: string,
+  place: ThreadPlace,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<readonly RawHistoryMessage[]> {
+  try {
+    const messages = await collect(installation, place, signal);
+    const entries = await Promise.all(messages.map((one) => toEntry(one, installation, identity, agentName, place)));
+    return newest(entries.filter((entry) => entry !== null));
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const { needed, provided } = isGatewayError(error) ? error.details : {};
+    const hint = 'reading a thread takes channels:history, groups:history, im:history or mpim:history, and membership';
+    log.warn({ err: error, app: installation.app.slug, needed, provided, hint }, 'a thread could not be read');
+    return [];
+  }
+}
+
+async function collect({ client }: Installation, place: ThreadPlace, signal: AbortSignal): Promise<SlackMessage[]> {
+  let kept: SlackMessage[] = [];
+  let cursor: string | null = null;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { messages, nextCursor } = await readMessages(
+      client,
+      {
+        channel: place.channel,
+        ts: place.threadTs,
+        latest: place.before,
+        inclusive: false,
+        limit: PAGE_SIZE,
+        cursor,
+        includeMetadata: true,
+      },
+      { signal },
+    );
+    kept = [...kept, ...messages.filter(({ ts }) => ts < place.before)].slice(-MAX_MESSAGES);
+    if (nextCursor === null) break;
+    cursor = nextCursor;
+  }
+  return kept;
+}
+
+async function toEntry(
+  message: SlackMessage,
+  { directory }: Installation,
+  own: SlackIdentity,
+  agentName: string,
+  { channel, threadTs }: ThreadPlace,
+): Promise<RawHistoryMessage | null> {
+  const isOurs = message.user === own.botUserId || (own.botId !== null && message.bot_id === own.botId);
+  const payload = message.metadata?.event_type === OWN_EVENT_TYPE ? message.metadata.event_payload : null;
+  if (isOurs && typeof payload?.['t'] === 'string' && NOT_SAID.has(payload['t'])) return null;
+  const names = await directory.namesFor(message, { userId: own.botUserId, teamId: own.teamId });
+  const files = (message.files ?? []).map(
+    ({ name, mimetype, size }) => `[file: ${name ?? 'unnamed'}, ${mimetype ?? 'unknown type'}, ${size ?? 0} bytes]`,
+  );
+  const content = [messageToMarkdown(message, names), ...files].filter(Boolean).join('\n');
+  if (content === '') return null;
+  return {
+    id: `slack:${message.ts}`,
+    role: isOurs ? 'assistant' : 'user',
+    content,
+    senderName: isOurs ? agentName : senderName(message),
+    senderType: isOurs ? 'Agent' : 'user',
+    messageType: 'text',
+    metadata: { slack_channel_id: channel, slack_thread_ts: threadTs, slack_ts: message.ts },
+    createdAt: new Date(Number(message.ts) * 1_000),
+  };
+}
+
+function senderName(message: SlackMessage): string {
+  if (isBot(message)) return `slack-bot:${message.bot_id ?? message.username ?? 'unknown'}`;
+  return `slack:${message.user ?? 'slack-user'}`;
+}
+
+function newest(entries: readonly RawHistoryMessage[]): readonly RawHistoryMessage[] {
+  let chars = 0;
+  let from = entries.length;
+  while (from > 0 && chars + (entries[from - 1]?.content.length ?? 0) <= MAX_CHARS) {
+    from -= 1;
+    chars += entries[from]?.content.length ?? 0;
+  }
+  return entries.slice(from);
+}
