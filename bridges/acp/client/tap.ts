@@ -1,7 +1,6 @@
 import type { AnyMessage, Stream } from '@agentclientprotocol/sdk';
+import { asNotification, asRequest, type JsonRpcId } from './json-rpc.js';
 import { faultToWire, AcpFault, type AcpReason, type WireError } from '../errors.js';
-
-type JsonRpcId = string | number | null;
 
 /** What a tap tells of the frames that pass, in the order they were received. */
 export interface TapHandlers {
@@ -33,20 +32,21 @@ export function tapStream(stream: Stream, next: () => number, handlers: TapHandl
   let release = () => undefined as void;
 
   const incoming = (message: AnyMessage): void => {
-    if (!('method' in message) || typeof message.method !== 'string') return;
     const seq = next();
-    if (!('id' in message)) {
-      const sessionId = message.method === 'session/cancel' ? sessionIdIn(message.params) : null;
+    const notification = asNotification(message);
+    if (notification) {
+      const sessionId = notification.method === 'session/cancel' ? sessionIdIn(notification.params) : null;
       if (sessionId !== null) handlers.onCancel(sessionId, seq);
       return;
     }
-    open.set(message.id, { method: message.method, seq });
-    if (message.method === 'initialize') {
-      wait = new Promise((resolve) => {
-        release = resolve;
-      });
-      initialize = { id: message.id, answered: release };
-    }
+    const request = asRequest(message);
+    if (!request) return;
+    open.set(request.id, { method: request.method, seq });
+    if (request.method !== 'initialize') return;
+    wait = new Promise((resolve) => {
+      release = resolve;
+    });
+    initialize = { id: request.id, answered: release };
   };
   const outgoing = (message: AnyMessage): AnyMessage => {
     if ('method' in message || !('id' in message)) return message;

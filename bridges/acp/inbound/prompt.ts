@@ -41,9 +41,10 @@ export async function runPrompt(session: Session, job: Job, deps: SessionDeps): 
   const { signal } = job.cancel;
   try {
     const access = await deps.gate.ready(signal);
-    session.flushPushes();
+    await session.flushPushes(signal);
     const participants = await session.participants(access, signal);
     const known = await deps.roster.list(access.rest, signal).catch(() => deps.roster.known);
+    signal.throwIfAborted();
     const route = routePrompt({
       prompt: job.prompt,
       commands: session.commands(),

@@ -56,6 +56,11 @@ export class Attachment {
     });
   }
 
+  /** Resolves when everything sent so far was written. */
+  flushed(signal: AbortSignal | null): Promise<void> {
+    return abortable(this.#lastWrite, signal);
+  }
+
   /** Resolves once little enough waits for this editor; a slow editor slows its own sessions only. */
   async drained(signal: AbortSignal | null): Promise<void> {
     if (this.#waitingBytes > HIGH_WATER_BYTES) await abortable(this.#lastWrite, signal);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Logger } from '../../../src/base/log.js';
 import type { Clock } from '../../../src/base/clock.js';
-import { GatewayError } from '../../../src/base/errors.js';
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import type { ChatRoom } from '../../../src/platform/wire/objects.js';
 import { prefixRange, type StateStore } from '../../../src/store/port.js';
@@ -119,7 +119,12 @@ export async function openSessionIndex(deps: {
       if (title !== known.title) put({ ...known, title });
       return;
     }
-    const history = await readRoom(rest, roomId, selfId, { keep: 0, signal });
+    const history = await readRoom(rest, roomId, selfId, { keep: 0, signal }).catch((error: unknown) => {
+      // Left or removed since the rooms were listed.
+      if (isGatewayError(error, 'BAND_NOT_FOUND') || isGatewayError(error, 'BAND_FORBIDDEN')) return null;
+      throw error;
+    });
+    if (!history) return;
     if (!history.marker || history.marker.deleted) others.add(roomId);
     else put(entryOf(history.marker, titleOf(room), history.lastAt ?? room.updated_at ?? null));
   };

@@ -294,9 +294,12 @@ export class Session {
     }
   }
 
-  /** Shows what was kept for the next turn. */
-  flushPushes(): void {
-    for (const update of this.#keptPushes.splice(0)) this.broadcast(update);
+  /** Shows what was kept for the next turn, and waits until it is written. */
+  async flushPushes(signal: AbortSignal): Promise<void> {
+    const kept = this.#keptPushes.splice(0);
+    if (kept.length === 0) return;
+    for (const update of kept) this.broadcast(update);
+    await Promise.all([...this.#attachments].map((attachment) => attachment.flushed(signal)));
   }
 
   broadcast(update: SessionUpdate): void {

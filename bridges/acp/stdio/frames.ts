@@ -1,8 +1,7 @@
 import type { AnyMessage } from '@agentclientprotocol/sdk';
+import type { JsonRpcId } from '../client/json-rpc.js';
 import { ACP_FAULTS, type AcpReason } from '../wire-faults.js';
 import { createLineSplitter, idInHead, type LineSplitter } from './lines.js';
-
-export type JsonRpcId = string | number | null;
 
 /** One line of the protocol: its bytes as they came, and what they say. */
 export interface Frame {

@@ -1,6 +1,7 @@
 import type { AnyMessage } from '@agentclientprotocol/sdk';
 import { deferred, type Deferred } from '../../../src/base/async.js';
-import { encodeFrame, faultAnswer, type Frame, type JsonRpcId } from './frames.js';
+import { asRequest, type JsonRpcId } from '../client/json-rpc.js';
+import { encodeFrame, faultAnswer, type Frame } from './frames.js';
 
 /** Who answers the editor: the server in this process, or the process that runs the agent. */
 export interface Backend {
@@ -98,11 +99,11 @@ export function createFront(write: (line: string | Uint8Array) => Promise<void>)
     },
     answer: (message) => write(encodeFrame(message)),
     async receive(frame) {
-      const { message } = frame;
       await settled();
-      if ('method' in message && 'id' in message) {
-        open.set(message.id, { frame, method: message.method });
-        if (message.method === 'initialize') initialize = frame;
+      const request = asRequest(frame.message);
+      if (request) {
+        open.set(request.id, { frame, method: request.method });
+        if (request.method === 'initialize') initialize = frame;
       }
       await backend?.send(frame);
     },

@@ -141,7 +141,9 @@ export class FakeBand {
     },
     listChats: async ({ page = 1, pageSize = 20 } = {}): Promise<Page<ChatRoom>> => {
       await this.#called('listChats', null, { page });
-      const all = [...this.rooms.values()].map((room) => this.#wire(room));
+      const all = [...this.rooms.values()]
+        .filter(({ participants }) => participants.has(this.self.id))
+        .map((room) => this.#wire(room));
       const data = all.slice((page - 1) * pageSize, page * pageSize);
       return { data, page, pageSize, totalCount: all.length, totalPages: Math.max(1, Math.ceil(all.length / pageSize)) };
     },
