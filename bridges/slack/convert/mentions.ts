@@ -93,3 +93,8 @@ export function liveMention(mention: Mention, policy: MentionPolicy): string | n
       return null;
   }
 }
+
+const STRAY_MENTION_URL = /slack:\/\/(?=(?:user|usergroup)\?)/gi;
+
+/** Addresses of people that stand as text or inside other links lead nowhere. */
+export const disarmMentionUrls = (text: string): string => text.replace(STRAY_MENTION_URL, 'slack:\u200b//');

@@ -1,5 +1,5 @@
 import { chunkMarkdown, LONGEST_PARAGRAPH_CHARS, type Chunk } from './chunk.js';
-import type { MentionPolicy } from './mentions.js';
+import { disarmMentionUrls, type MentionPolicy } from './mentions.js';
 import { printBlocks } from './mrkdwn-blocks.js';
 import { printPlain, type InlineContext } from './mrkdwn-inline.js';
 import { parseMarkdown } from './parse-markdown.js';
@@ -63,5 +63,5 @@ export function markdownToMrkdwn(markdown: string, policy: MentionPolicy, option
       index > 0,
     );
   }
-  return out;
+  return disarmMentionUrls(out);
 }

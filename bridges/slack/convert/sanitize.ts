@@ -1,5 +1,6 @@
 import {
   CONTROL_SEQUENCE,
+  disarmMentionUrls,
   isMentionUrl,
   liveMention,
   mentionFromUrl,
@@ -15,7 +16,6 @@ const MOST_PASSES = 8;
 const INLINE_LINK =
   /\[((?:[^\][\\\n]|\\.){0,500})\]\([ \t]*<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,1000}\)[^\s<>()]{0,1000})?)>?(?:[ \t]+"[^"\n]{0,1000}")?[ \t]*\)/g;
 const SLACK_LINK = /(?<!\]\(|\]: )<(https?:[^\s<>|]+)\|([^<>\n]*)>/g;
-const STRAY_MENTION_URL = /slack:\/\/(?=(?:user|usergroup)\?)/gi;
 const ANY_OPENER = /<(?=[@!#])/g;
 
 /**
@@ -38,7 +38,7 @@ function onePass(text: string, policy: MentionPolicy): string {
     const mention = mentionOf(args.at(-1) as Record<string, string | undefined>);
     return liveMention(mention, policy) ?? visibleName(mention);
   });
-  return honestLinks(mentionLinks(sequences, policy)).replace(STRAY_MENTION_URL, `slack:${ZWSP}//`);
+  return disarmMentionUrls(honestLinks(mentionLinks(sequences, policy)));
 }
 
 /** Links that stand for a mention, also inside code. */
