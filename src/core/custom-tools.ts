@@ -17,6 +17,11 @@ export interface CustomTool<Arguments extends z.ZodObject = z.ZodObject> {
   run(args: z.output<Arguments>): Promise<unknown>;
 }
 
+/** The tool as given; the arguments of `run` have the types that `parameters` says. */
+export function customTool<Arguments extends z.ZodObject>(tool: CustomTool<Arguments>): CustomTool<Arguments> {
+  return tool;
+}
+
 /**
  * The same tools with more of them: offered in every format, run by the same two methods, noted on the same turn.
  *

@@ -14,5 +14,5 @@ export { DeliveryFailedError, InputNotAccepted, TurnResultAlreadyReported } from
 export { Turn } from './turn.js';
 export type { TurnEffect } from './turn.js';
 export { deliverReply, judgeDetachedTurn, relayReply } from './judge.js';
-export { withCustomTools } from './custom-tools.js';
+export { customTool, withCustomTools } from './custom-tools.js';
 export type { CustomTool } from './custom-tools.js';

@@ -40,7 +40,15 @@ const ENTRY_POINTS: Readonly<Record<string, EntryPoint>> = {
     values: [
       ...['SimpleAdapter', 'HistoryProvider', 'PlatformMessage', 'InputNotAccepted', 'TurnResultAlreadyReported'],
       // The helpers of a turn.
-      ...['Turn', 'relayReply', 'deliverReply', 'DeliveryFailedError', 'judgeDetachedTurn', 'withCustomTools'],
+      ...[
+        'Turn',
+        'relayReply',
+        'deliverReply',
+        'DeliveryFailedError',
+        'judgeDetachedTurn',
+        'customTool',
+        'withCustomTools',
+      ],
     ],
     types: ['FrameworkAdapter', 'Preprocessor', 'HistoryConverter', 'AgentToolsProtocol', 'AgentInput'],
     helperTypes: [

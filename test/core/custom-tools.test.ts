@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { BandConfigError, BandToolError } from '../../src/base/band-errors.js';
-import { withCustomTools, type CustomTool } from '../../src/core/custom-tools.js';
+import { customTool, withCustomTools, type CustomTool } from '../../src/core/custom-tools.js';
 import { FakeAgentTools } from '../../src/testing/index.js';
 
 const weather = (over: Partial<CustomTool> = {}): CustomTool => ({
@@ -30,6 +30,16 @@ describe('withCustomTools', () => {
       description,
       input_schema: parameters,
     });
+  });
+
+  it('customTool gives run the types of its parameters', async () => {
+    const add = customTool({
+      name: 'add',
+      description: 'Adds two numbers.',
+      parameters: z.object({ a: z.number(), b: z.number().default(1) }),
+      run: ({ a, b }) => Promise.resolve(a + b),
+    });
+    expect(await withCustomTools(new FakeAgentTools(), [add]).executeToolCall('add', { a: 2 })).toBe(3);
   });
 
   it('runs them with checked arguments and leaves the rest of the tools as they are', async () => {

@@ -77,6 +77,8 @@ export async function runTool(
 
 /** Models write null for "not given" and use names they know from elsewhere. */
 function prepared(spec: ToolSpec, args: Record<string, unknown>): Record<string, unknown> {
+  // Whatever a model wrote instead of an object is for the schema to refuse.
+  if (typeof args !== 'object' || (args as object | null) === null || Array.isArray(args)) return args;
   const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
   for (const [alias, parameter] of Object.entries(spec.aliases ?? {})) {
     if (given[parameter] === undefined && given[alias] !== undefined) given[parameter] = given[alias];

@@ -242,6 +242,15 @@ describe('tool catalogue', () => {
     expect(tools.calls).toEqual([]);
   });
 
+  it.each([[null], ['{"content":"x"}'], [undefined], [7], [['content']]])(
+    'R-263 arguments that are no object (%j) are refused in one line',
+    async (args) => {
+      const outcome = await toolsWith().executeToolCallStructured('band_no_reply', args as never);
+      expect(outcome.ok).toBe(false);
+      expect(outcome.errorMessage).toMatch(/^Invalid arguments for band_no_reply: .*expected object/);
+    },
+  );
+
   it('R-263 several bad arguments are named in the one line', async () => {
     const outcome = await toolsWith().executeToolCallStructured('band_send_message', { mentions: 'x' });
     expect(outcome.errorMessage).toMatch(/^Invalid arguments for band_send_message: content: .*, mentions: /);
@@ -278,6 +287,9 @@ describe('tool catalogue', () => {
   it('R-263 Band’s tools also go by their MCP spelling, and by no other prefix', async () => {
     const call = async (name: string) => (await toolsWith().executeToolCallStructured(name, {})).errorMessage;
     expect(await call('band-band_no_reply')).toBeNull();
+    const tools = toolsWith();
+    await tools.executeToolCall('band-band_send_message', { content: 'hi', mentions: ['@user'] });
+    expect(tools.turn.replied).toBe(true);
     for (const name of [
       'mcp-band_no_reply',
       'mcp__band__band_no_reply',
