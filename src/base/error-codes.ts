@@ -66,6 +66,10 @@ export const ERROR_CODES = {
   SLACK_BAD_ANSWER: row('Slack answered something that is not JSON.', { retryable: true }),
   SLACK_UNAUTHORIZED: row('Slack refused the credentials.', { undelivered: true }),
   SLACK_REFUSED: row('Slack refused the call.', { undelivered: true, tellUser: true }),
+  SLACK_EMPTY: row('There is nothing in this text that a reader would see.', { undelivered: true }),
+  SLACK_FILE_SIZE: row('The file is empty or larger than may be sent.', { undelivered: true }),
+  SLACK_NOT_INSTALLED: row('The app is not installed in this workspace.', { undelivered: true }),
+  SLACK_PARKED: row('The channel did not become writable in time.', { undelivered: true, tellUser: true }),
 
   // A2A requests
   A2A_PARSE: row('The body is not valid JSON.', { undelivered: true, tellUser: true }),
