@@ -53,6 +53,8 @@ export interface RunningGateway {
   readonly health: BandHealth;
   /** Where it is reached, without a trailing slash. */
   readonly url: string;
+  /** The port of its own listener; null on the common server. */
+  readonly port: number | null;
   /** Refuses new requests, ends waits and streams, lets steps under way finish, and stops listening. */
   stop(): Promise<void>;
 }
@@ -220,6 +222,7 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
     directory,
     health,
     url,
+    port: server?.port ?? null,
     async stop() {
       await engine.stop(options.shutdownMs);
       work.abort(new GatewayError('A2A_STOPPING'));

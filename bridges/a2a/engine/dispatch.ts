@@ -17,8 +17,6 @@ export interface DispatchDeps {
   readonly selfId: string;
   readonly deadlineMs: number;
   readonly random: () => number;
-  /** Band does not know this peer any more. */
-  onPeerUnknown(peerId: string): void;
 }
 
 export interface Post {
@@ -39,6 +37,9 @@ export type Posted = { readonly kind: 'posted'; readonly bandMessageId: string }
 
 /** The post failed in a way that leaves it open whether it happened. */
 export class UncertainPost extends TaskFailure {}
+
+/** Band does not know the peer any more. */
+export class PeerUnknown extends TaskFailure {}
 
 interface Found {
   readonly marked: boolean;
@@ -183,8 +184,7 @@ export class Dispatcher {
     } catch (error) {
       if (isGatewayError(error, 'BAND_FORBIDDEN')) throw new TaskFailure('PEER_UNREACHABLE', { cause: error });
       if (isGatewayError(error, 'BAND_NOT_FOUND')) {
-        this.#deps.onPeerUnknown(peer.id);
-        throw new TaskFailure('PEER_UNREACHABLE', { cause: error });
+        throw new PeerUnknown('PEER_UNREACHABLE', { cause: error });
       }
       if (!isGatewayError(error, 'BAND_CONFLICT')) throw error;
     }

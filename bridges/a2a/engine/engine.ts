@@ -17,7 +17,7 @@ import { TaskBook, type Change, type OpenTask } from './book.js';
 import { Completion } from './completion.js';
 import { Contexts, type Context } from './contexts.js';
 import { DeliveryStates } from './delivery.js';
-import { Dispatcher, UncertainPost } from './dispatch.js';
+import { Dispatcher, PeerUnknown, UncertainPost } from './dispatch.js';
 import { Lanes, removeFromLane, takeReply, type Lane } from './lanes.js';
 import type { TaskView } from './log.js';
 import { TaskFailure, type Reason } from './reasons.js';
@@ -123,9 +123,6 @@ export class TaskEngine {
       selfId: deps.self.id,
       deadlineMs: deps.options.dispatchDeadlineMs,
       random: deps.random,
-      onPeerUnknown: (peerId) => {
-        deps.peers.remove(peerId);
-      },
     });
     this.#completion = new Completion({
       clock,
@@ -490,6 +487,7 @@ export class TaskEngine {
         'a request could not be put into its room',
       );
       await this.#fail(id, error.reason, error instanceof UncertainPost);
+      if (error instanceof PeerUnknown) this.#deps.peers.remove(peerId);
       if (error.reason === 'ROOM_CLOSED') await this.#durably(() => this.#contexts.unbindRoom(lane.context));
     }
   }
