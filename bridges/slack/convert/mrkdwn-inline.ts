@@ -121,7 +121,7 @@ function nodeLines(node: PhrasingContent, context: InlineContext, active: Active
   }
 }
 
-const imageLabel = (alt: string | null | undefined): string => (alt ? alt : 'image');
+const imageLabel = (alt: string | null | undefined): string => (alt === '' ? 'image' : (alt ?? 'image'));
 
 function textLines(value: string, context: InlineContext): Line[] {
   const lines: Line[] = [[]];
@@ -209,7 +209,6 @@ function linkLine(url: string, rawLabel: string, context: InlineContext): Line {
   ];
 }
 
-// eslint-disable-next-line no-control-regex -- none of them may stand in a link
 const encodeTarget = (target: string): string =>
   target.replace(/[|<>\s\u0000-\u001f]/g, (char) => encodeURIComponent(char));
 

@@ -13,7 +13,6 @@ export function decodeEntities(text: string): string {
 
 /** One kind of line end, and no control characters but tab and newline. */
 export function cleanText(text: string): string {
-  // eslint-disable-next-line no-control-regex -- they are what is taken out
   return text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000b-\u001f]/g, '');
 }
 
