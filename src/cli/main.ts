@@ -1,4 +1,5 @@
 import { toError } from '../base/errors.js';
+import { nearest } from '../config/nearest.js';
 import type { BridgeTable } from '../gateway/bridge-table.js';
 import type { Command } from './command.js';
 import { packageVersion } from './version.js';
@@ -51,7 +52,9 @@ export async function main(argv: readonly string[], world: CliWorld, bridges: Br
   }
   const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!entry) {
-    world.err(`band-gateway: there is no command ${name}\n\n${overview()}`);
+    const meant = nearest(name, Object.keys(COMMANDS));
+    const hint = meant === null ? '' : `; did you mean ${meant}?`;
+    world.err(`band-gateway: there is no command ${name}${hint}\n\n${overview()}`);
     return 2;
   }
   try {

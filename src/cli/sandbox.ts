@@ -1,5 +1,4 @@
 import { systemClock } from '../base/clock.js';
-import { isGatewayError, toError } from '../base/errors.js';
 import { createRedactor } from '../base/redact.js';
 import { namedSettings, withoutPrefix } from '../config/names.js';
 import { flagHelp } from '../config/describe.js';
@@ -12,6 +11,7 @@ import { parseArgs } from './args.js';
 import { wrongUse, type Command } from './command.js';
 import { runUntilSignal } from './run-until-signal.js';
 import { createServiceLog } from './service-log.js';
+import { startFailure } from './start-failure.js';
 
 const SETTINGS = withoutPrefix(namedSettings(serviceSettings.tree), 'sandbox').filter(({ path }) =>
   ['sandbox', 'log_level', 'log_file'].includes(path[0] ?? ''),
@@ -56,10 +56,11 @@ export const sandboxCommand: Command = {
         extraRoutes: createConsole({ apiKey: DEMO.user.apiKey }),
       });
     } catch (error) {
-      world.err(`band-gateway sandbox: ${toError(error).message}\n`);
-      return isGatewayError(error, 'PORT_IN_USE') ? 2 : 1;
+      return startFailure(world, 'sandbox', error, port);
     }
     const running = sandbox;
+    // Before the greeting: whoever reads it may send a signal at once.
+    const ended = runUntilSignal({ world, log, stop: () => running.close(), deadlineMs: STOP_DEADLINE_MS });
     world.out(
       [
         `Sandbox at ${running.restUrl} (console: ${running.restUrl}/), ${data === undefined ? 'nothing is kept' : `kept in ${data}`}.`,
@@ -74,7 +75,7 @@ export const sandboxCommand: Command = {
         '',
       ].join('\n'),
     );
-    return await runUntilSignal({ world, log, stop: () => running.close(), deadlineMs: STOP_DEADLINE_MS });
+    return await ended;
   },
   help: () => Promise.resolve(`\n${flagHelp(SETTINGS).join('\n')}`),
 };

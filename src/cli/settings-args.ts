@@ -35,7 +35,8 @@ export async function loadFromArgs(request: LoadArgs): Promise<Loaded> {
   const { command, world, bridges, own = [], maxPositionals = 0 } = request;
   const args = await parseSettingArgs(request.args, bridges, [CONFIG_FLAG, ...own]);
   const extra = args.positionals.slice(maxPositionals).map((word) => `${word} is one word too many`);
-  const problems = [...args.problems, ...extra];
+  // Behind a flag that nobody knows, a word may have been its value.
+  const problems = args.problems.length > 0 ? args.problems : extra;
   if (problems.length > 0) return { kind: 'refused', exitCode: wrongUse(world, command, problems) };
   const file = args.own['config'];
   const given = { ...world.env };

@@ -1,6 +1,5 @@
 import { systemClock } from '../base/clock.js';
-import { GatewayError, isGatewayError } from '../base/errors.js';
-import type { Logger } from '../base/log.js';
+import { GatewayError } from '../base/errors.js';
 import { createRedactor } from '../base/redact.js';
 import type { Config } from '../config/load.js';
 import { createGateway, type Gateway } from '../gateway/create-gateway.js';
@@ -11,8 +10,8 @@ import type { Command } from './command.js';
 import { runUntilSignal } from './run-until-signal.js';
 import { createServiceLog } from './service-log.js';
 import { loadFromArgs, settingsHelp, CONFIG_FLAG } from './settings-args.js';
+import { startFailure } from './start-failure.js';
 import { packageVersion } from './version.js';
-import type { CliWorld, ExitCode } from './world.js';
 
 /** Time for everything but running turns to end. */
 const STOP_SLACK_MS = 8_000;
@@ -43,21 +42,20 @@ export const startCommand: Command = {
       await gateway.start();
     } catch (error) {
       await demo?.stop();
-      return refuse(world, log, error);
+      if (!(error instanceof GatewayError)) log.fatal({ err: error }, 'could not start');
+      return startFailure(world, 'start', error, sandboxOptions.port);
     }
     const running = gateway;
-    if (demo) {
-      await Promise.all(running.agents.map((hosted) => hosted.settled));
-      world.out(sandboxGreeting(demo, running));
-    } else {
-      world.out(greeting(config, running));
-    }
     const stop = async (): Promise<void> => {
       await running.stop();
       await demo?.stop();
     };
     const deadlineMs = shutdown.delayMs + shutdown.timeoutSeconds * 1_000 + STOP_SLACK_MS;
-    return await runUntilSignal({ world, log, stop, deadlineMs });
+    // Before the greeting: whoever reads it may send a signal at once.
+    const ended = runUntilSignal({ world, log, stop, deadlineMs });
+    if (demo) await Promise.all(running.agents.map((hosted) => hosted.settled));
+    world.out(demo ? sandboxGreeting(demo, running) : greeting(config, running));
+    return await ended;
   },
   async help(bridges) {
     const own = `  --${CONFIG_FLAG.name} ${CONFIG_FLAG.value ?? ''}\n      ${CONFIG_FLAG.help}`;
@@ -74,13 +72,6 @@ function quietUnlessAsked(config: Config): Config['service'] {
 function withSandbox(config: Config, { sandbox }: Demo): Config {
   const platform = { restUrl: sandbox.restUrl, wsUrl: sandbox.wsUrl };
   return { ...config, service: { ...config.service, platform, store: 'memory' } };
-}
-
-function refuse(world: CliWorld, log: Logger, error: unknown): ExitCode {
-  const wrongSettings = isGatewayError(error, 'CONFIG_INVALID') || isGatewayError(error, 'PORT_IN_USE');
-  if (!(error instanceof GatewayError)) log.fatal({ err: error }, 'could not start');
-  world.err(`band-gateway: ${error instanceof Error ? error.message : String(error)}\n`);
-  return wrongSettings ? 2 : 1;
 }
 
 function sandboxGreeting({ sandbox }: Demo, { http }: Gateway): string {

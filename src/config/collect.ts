@@ -211,7 +211,9 @@ function inFile(named: NamedSetting, part: FilePart | null): Found | null {
     if (!isPlainObject(value) || !Object.hasOwn(value, key)) return null;
     value = value[key];
   }
-  if (value === undefined) return null;
+  // A key with nothing behind it is one that somebody left out.
+  const leftOut = value === null && !named.setting.schema.safeParse(null).success;
+  if (value === undefined || leftOut) return null;
   return { kind: 'value', value, origin: part.file.origin([...part.at, ...named.path]) };
 }
 
