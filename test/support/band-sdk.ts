@@ -49,12 +49,12 @@ export interface SdkEvent {
 export interface SdkProcess {
   readonly events: readonly SdkEvent[];
   /** The first event, printed already or to come, that fits. */
-  event(name: string, fits?: (event: SdkEvent) => boolean): Promise<SdkEvent>;
-  say(line: string): void;
+  readonly event: (name: string, fits?: (event: SdkEvent) => boolean) => Promise<SdkEvent>;
+  readonly say: (line: string) => void;
   /** Nothing more will be said. */
-  end(): void;
+  readonly end: () => void;
   readonly exited: Promise<number | null>;
-  kill(signal: NodeJS.Signals): void;
+  readonly kill: (signal: NodeJS.Signals) => void;
 }
 
 export function startSdkProgram(python: string, program: string, env: Record<string, string>): SdkProcess {

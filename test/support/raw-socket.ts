@@ -16,20 +16,23 @@ export interface RawSocket {
   readonly received: readonly WireFrame[];
   /** Resolves with the close code. */
   readonly closed: Promise<number>;
-  send(...frame: WireFrame): void;
-  sendText(text: string): void;
+  readonly send: (...frame: WireFrame) => void;
+  readonly sendText: (text: string) => void;
   /** Sends a join and resolves with the reply's payload. */
-  join(topic: string): Promise<Record<string, unknown>>;
-  leave(topic: string): Promise<Record<string, unknown>>;
+  readonly join: (topic: string) => Promise<Record<string, unknown>>;
+  readonly leave: (topic: string) => Promise<Record<string, unknown>>;
   /** The first frame, received already or to come, that fits. */
-  frame(fits: (frame: WireFrame) => boolean, what?: string): Promise<WireFrame>;
+  readonly frame: (fits: (frame: WireFrame) => boolean, what?: string) => Promise<WireFrame>;
   /** The payload of the first push of an event that fits, received already or to come. */
-  push(event: string, fits?: (payload: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
+  readonly push: (
+    event: string,
+    fits?: (payload: Record<string, unknown>) => boolean,
+  ) => Promise<Record<string, unknown>>;
   /** Resolves once everything that the platform had queued for this socket so far has arrived. */
-  settled(): Promise<void>;
-  close(code?: number): Promise<void>;
+  readonly settled: () => Promise<void>;
+  readonly close: (code?: number) => Promise<void>;
   /** Ends TCP without a close frame. */
-  drop(): void;
+  readonly drop: () => void;
   readonly socket: WebSocket;
 }
 

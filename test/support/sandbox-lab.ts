@@ -8,13 +8,13 @@ export type Json = Record<string, unknown>;
 /** Somebody with a key, at one surface of a sandbox. */
 export interface Caller {
   readonly apiKey: string;
-  get(path: string): Promise<RestAnswer>;
-  post(path: string, body?: unknown): Promise<RestAnswer>;
-  put(path: string, body?: unknown): Promise<RestAnswer>;
-  patch(path: string, body?: unknown): Promise<RestAnswer>;
-  delete(path: string): Promise<RestAnswer>;
+  readonly get: (path: string) => Promise<RestAnswer>;
+  readonly post: (path: string, body?: unknown) => Promise<RestAnswer>;
+  readonly put: (path: string, body?: unknown) => Promise<RestAnswer>;
+  readonly patch: (path: string, body?: unknown) => Promise<RestAnswer>;
+  readonly delete: (path: string) => Promise<RestAnswer>;
   /** An open socket, closed when the test has finished. */
-  socket(query?: string): Promise<RawSocket>;
+  readonly socket: (query?: string) => Promise<RawSocket>;
 }
 
 export interface SandboxLab {
@@ -23,12 +23,12 @@ export interface SandboxLab {
   readonly echo: Caller;
   readonly dice: Caller;
   readonly gateway: Caller;
-  agent(apiKey: string): Caller;
-  person(apiKey: string): Caller;
+  readonly agent: (apiKey: string) => Caller;
+  readonly person: (apiKey: string) => Caller;
   /** A room of the demo person with these participants. @returns its id */
-  room(...participantIds: string[]): Promise<string>;
+  readonly room: (...participantIds: string[]) => Promise<string>;
   /** A text of the demo person that mentions these ids. @returns its id */
-  say(roomId: string, content: string, ...mentionIds: string[]): Promise<string>;
+  readonly say: (roomId: string, content: string, ...mentionIds: string[]) => Promise<string>;
 }
 
 /** A sandbox for one test, with the demo seed unless told otherwise, and its inhabitants. */

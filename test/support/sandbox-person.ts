@@ -24,31 +24,35 @@ export interface SandboxPerson {
   readonly id: string;
   readonly apiKey: string;
   readonly socket: RawSocket;
-  call(method: string, path: string, body?: unknown): Promise<RestAnswer>;
+  readonly call: (method: string, path: string, body?: unknown) => Promise<RestAnswer>;
   /** Makes a room with these participants, and listens to it. @returns the room's id */
-  createRoom(participantIds?: readonly string[], title?: string): Promise<string>;
+  readonly createRoom: (participantIds?: readonly string[], title?: string) => Promise<string>;
   /** Listens to a room that somebody else made. */
-  listen(roomId: string): Promise<void>;
-  add(roomId: string, participantId: string, role?: string): Promise<void>;
-  remove(roomId: string, participantId: string): Promise<void>;
+  readonly listen: (roomId: string) => Promise<void>;
+  readonly add: (roomId: string, participantId: string, role?: string) => Promise<void>;
+  readonly remove: (roomId: string, participantId: string) => Promise<void>;
   /** @returns the message's id */
-  post(roomId: string, content: string, mentionIds: readonly string[]): Promise<string>;
+  readonly post: (roomId: string, content: string, mentionIds: readonly string[]) => Promise<string>;
   /** Everything in the room, newest first, up to 100 rows. */
-  messages(roomId: string, query?: string): Promise<SeenMessage[]>;
+  readonly messages: (roomId: string, query?: string) => Promise<SeenMessage[]>;
   /** The first text by `senderId` in a room that fits, come already or to come. */
-  reply(roomId: string, senderId: string, fits?: (message: SeenMessage) => boolean): Promise<SeenMessage>;
+  readonly reply: (roomId: string, senderId: string, fits?: (message: SeenMessage) => boolean) => Promise<SeenMessage>;
   /** The first event of a type in a room that fits. */
-  event(roomId: string, messageType: string, fits?: (message: SeenMessage) => boolean): Promise<SeenMessage>;
+  readonly event: (
+    roomId: string,
+    messageType: string,
+    fits?: (message: SeenMessage) => boolean,
+  ) => Promise<SeenMessage>;
   /** Waits until an agent's delivery of a message has a status, and hands out the delivery. */
-  delivery(
+  readonly delivery: (
     messageId: string,
     agentId: string,
     status: string,
-  ): Promise<{ status: string; attempts: { attempt_number: number; status: string; error?: string }[] }>;
-  stop(roomId: string): Promise<void>;
-  play(roomId: string): Promise<void>;
-  interrupt(roomId: string, agentId: string): Promise<void>;
-  close(): Promise<void>;
+  ) => Promise<{ status: string; attempts: { attempt_number: number; status: string; error?: string }[] }>;
+  readonly stop: (roomId: string) => Promise<void>;
+  readonly play: (roomId: string) => Promise<void>;
+  readonly interrupt: (roomId: string, agentId: string) => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** @param apiKey - a user's key; default the demo person's */

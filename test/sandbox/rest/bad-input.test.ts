@@ -1,7 +1,7 @@
-import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../../src/sandbox/index.js';
+import { exchange } from '../../support/raw-http.js';
 import { callRest } from '../../support/rest-call.js';
 import { pointersOf, sandboxLab, verdictOf } from '../../support/sandbox-lab.js';
 import { errorShape } from '../../support/wire-shapes.js';
@@ -151,18 +151,3 @@ describe('a request that is wrong', () => {
     );
   });
 });
-
-/** Sends raw bytes and reads until the other side closes. */
-function exchange(port: number, text: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(text));
-    let answer = '';
-    socket.on('data', (chunk: Buffer) => {
-      answer += chunk.toString();
-    });
-    socket.on('close', () => {
-      resolve(answer);
-    });
-    socket.on('error', reject);
-  });
-}
