@@ -1,0 +1,163 @@
+import { Agent } from 'undici';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Bindings, type ThreadFacts } from '../../../../bridges/slack/inbound/bindings.js';
+import { boundThread, scanRooms } from '../../../../bridges/slack/inbound/room-scan.js';
+import { systemClock } from '../../../../src/base/clock.js';
+import { silentLogger } from '../../../../src/base/log.js';
+import type { BandRest } from '../../../../src/platform/rest/band-rest.js';
+import { createRestClient } from '../../../../src/platform/rest/rest-client.js';
+import { DEMO, startSandbox } from '../../../../src/sandbox/index.js';
+import { createMemoryStore } from '../../../../src/store/memory.js';
+import type { StateStore } from '../../../../src/store/port.js';
+
+const signal = new AbortController().signal;
+const thread = (more: Partial<ThreadFacts> = {}): ThreadFacts => ({
+  slug: 'main',
+  team: 'T1',
+  channel: 'C1',
+  threadTs: '1.1',
+  enterpriseId: null,
+  channelType: 'channel',
+  userId: 'U1',
+  ...more,
+});
+
+const setUp = async () => {
+  const sandbox = await startSandbox({ port: 0 });
+  onTestFinished(() => sandbox.close());
+  const dispatcher = new Agent();
+  onTestFinished(() => dispatcher.close());
+  const rest = createRestClient({ restUrl: sandbox.restUrl, apiKey: DEMO.helpdesk.apiKey, dispatcher });
+  const store = createMemoryStore();
+  const open = (more: { store?: StateStore; rest?: BandRest; rescan?: boolean } = {}) =>
+    Bindings.open({
+      prefix: 'slack/x/bindings',
+      clock: systemClock,
+      log: silentLogger,
+      store,
+      rest,
+      rescan: false,
+      ...more,
+    });
+  const rooms = async () => (await rest.listChats({ pageSize: 100 })).data.length;
+  return { rest, store, open, rooms };
+};
+
+describe('Bindings', () => {
+  it('S-074 opens a room with an event that names the thread, in the reference’s keys and ours', async () => {
+    const { open, rest } = await setUp();
+    const { binding, isNew } = await (await open()).open(thread(), signal);
+    expect(isNew).toBe(true);
+    const [row] = (await rest.getContext(binding.roomId)).data;
+    expect(row).toMatchObject({ message_type: 'task', content: 'Slack thread context' });
+    expect(row?.metadata).toEqual({
+      slack_app_slug: 'main',
+      slack_channel_id: 'C1',
+      slack_thread_ts: '1.1',
+      slack_user_id: 'U1',
+      slack_room_id: binding.roomId,
+      slack_team_id: 'T1',
+      slack_enterprise_id: null,
+      slack_channel_type: 'channel',
+      slack_binding_version: 1,
+    });
+  });
+
+  it('S-076 makes one room for the concurrent first messages of a thread, and two for one thread id on two apps', async () => {
+    const { open, rooms } = await setUp();
+    const bindings = await open();
+    const opened = await Promise.all(Array.from({ length: 8 }, () => bindings.open(thread(), signal)));
+    expect(new Set(opened.map(({ binding }) => binding.roomId)).size).toBe(1);
+    expect(opened.filter(({ isNew }) => isNew)).toHaveLength(1);
+    await bindings.open(thread({ slug: 'other' }), signal);
+    await bindings.open(thread({ team: 'T2' }), signal);
+    expect(await rooms()).toBe(3);
+  });
+
+  it('S-072 finds the room of a known thread after a restart', async () => {
+    const { open, rooms } = await setUp();
+    const { binding } = await (await open()).open(thread(), signal);
+    const again = await open();
+    expect((await again.open(thread(), signal)).binding.roomId).toBe(binding.roomId);
+    expect(again.ofRoom(binding.roomId)?.thread).toMatchObject({ channel: 'C1', threadTs: '1.1' });
+    expect(await rooms()).toBe(1);
+  });
+
+  it('S-073 finds it with an empty data directory too, before the first message is answered', async () => {
+    const { open, rooms } = await setUp();
+    const first = await open();
+    const { binding } = await first.open(thread(), signal);
+    for (let i = 0; i < 6; i += 1) await first.open(thread({ threadTs: `2.${i}` }), signal);
+    const cold = await open({ store: createMemoryStore() });
+    expect((await cold.open(thread(), signal)).binding.roomId).toBe(binding.roomId);
+    expect(cold.size).toBe(7);
+    expect(await rooms()).toBe(7);
+  });
+
+  it.each(['createChat', 'postEvent'] as const)(
+    'S-075 has one bound room for a thread when %s was the last thing before a crash',
+    async (step) => {
+      const { open, rest, rooms } = await setUp();
+      const crashing: BandRest = {
+        ...rest,
+        [step]: async (...args: unknown[]) => {
+          await (rest[step] as (...all: unknown[]) => Promise<unknown>)(...args);
+          throw new Error('the process died here');
+        },
+      };
+      await expect((await open({ rest: crashing })).open(thread(), signal)).rejects.toThrow('died here');
+      const again = await open();
+      const { binding } = await again.open(thread(), signal);
+      const bound = [];
+      for await (const found of scanRooms(rest, signal)) bound.push(found.roomId);
+      expect(bound).toEqual([binding.roomId]);
+      expect(await rooms()).toBe(step === 'createChat' ? 2 : 1);
+    },
+  );
+
+  it('S-041 goes on where a failed opening ended', async () => {
+    const { open, rest, rooms } = await setUp();
+    let failures = 3;
+    const flaky: BandRest = {
+      ...rest,
+      createChat: (...args) => (failures-- > 0 ? Promise.reject(new Error('down')) : rest.createChat(...args)),
+    };
+    const bindings = await open({ rest: flaky });
+    for (let i = 0; i < 3; i += 1) await expect(bindings.open(thread(), signal)).rejects.toThrow('down');
+    await bindings.open(thread(), signal);
+    expect(await rooms()).toBe(1);
+  });
+
+  it('S-079 takes over a room that the reference opened, whatever the team, and never replaces a live binding', async () => {
+    const { open, rest } = await setUp();
+    const reference = { slack_app_slug: 'main', slack_channel_id: 'C1', slack_thread_ts: '1.1', slack_user_id: 'U1' };
+    const { id: roomId } = await rest.createChat();
+    const write = (metadata: Record<string, unknown>, messageType: 'task' | 'thought' = 'task') =>
+      rest.postEvent(roomId, { content: 'x', messageType, metadata });
+    await write({ ...reference, slack_thread_ts: '0.1' });
+    await write(reference);
+    await write({ ...reference, slack_thread_ts: '9.9' }, 'thought');
+    const bindings = await open();
+    expect((await bindings.open(thread(), signal)).binding.roomId).toBe(roomId);
+    await bindings.rehydrate({ roomId, thread: { slug: 'main', team: 'T1', channel: 'C9', threadTs: '9.9' } });
+    expect(bindings.ofRoom(roomId)?.thread).toMatchObject({ channel: 'C1' });
+  });
+
+  it('makes a new room for a thread whose room is gone', async () => {
+    const { open, rooms } = await setUp();
+    const bindings = await open();
+    const { binding } = await bindings.open(thread(), signal);
+    await bindings.forget(binding);
+    expect(bindings.ofRoom(binding.roomId)).toBeNull();
+    expect((await bindings.open(thread(), signal)).binding.roomId).not.toBe(binding.roomId);
+    expect(await rooms()).toBe(2);
+  });
+});
+
+describe('boundThread', () => {
+  it('S-079 reads tasks only, and the last that names a thread', () => {
+    expect(boundThread([{ messageType: 'thought', metadata: { slack_app_slug: 'a' } }])).toBeNull();
+    expect(boundThread([{ messageType: 'task', metadata: null }])).toBeNull();
+    expect(boundThread([])).toBeNull();
+  });
+});
