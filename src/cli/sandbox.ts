@@ -21,7 +21,7 @@ const STOP_DEADLINE_MS = 5_000;
 
 /** `sandbox`: the embedded platform alone, for developing an agent or an adapter against. */
 export const sandboxCommand: Command = {
-  usage: 'sandbox [--port 4000] [--data DIR]',
+  usage: 'sandbox [--host 127.0.0.1] [--port 4000] [--data DIR]',
   summary: 'Run the embedded platform alone: REST, socket and a console, with nobody connected yet.',
   async run(args, world) {
     const { settings, problems, positionals } = parseArgs(args, { settings: SETTINGS, own: [] });
@@ -45,10 +45,11 @@ export const sandboxCommand: Command = {
       return 2;
     }
     const log = createServiceLog(service, createRedactor());
-    const { port, data } = service.sandbox;
+    const { host, port, data } = service.sandbox;
     let sandbox;
     try {
       sandbox = await startSandbox({
+        host,
         port,
         dataDir: data ?? null,
         clock: systemClock,

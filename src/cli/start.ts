@@ -1,11 +1,12 @@
 import { systemClock } from '../base/clock.js';
 import { GatewayError } from '../base/errors.js';
 import { createRedactor } from '../base/redact.js';
-import type { Config } from '../config/load.js';
+import type { AgentEntry, Config } from '../config/load.js';
 import { createGateway, type Gateway } from '../gateway/create-gateway.js';
 import { DEMO_GATEWAY } from '../gateway/demo-gateway.js';
 import { startDemo, type Demo } from '../gateway/demo.js';
 import { createServicePorts } from '../gateway/service-ports.js';
+import { DEMO } from '../sandbox/seed.js';
 import type { Command } from './command.js';
 import { runUntilSignal } from './run-until-signal.js';
 import { createServiceLog } from './service-log.js';
@@ -34,7 +35,8 @@ export const startCommand: Command = {
     let gateway: Gateway | null = null;
     try {
       if (sandboxed) {
-        demo = await startDemo({ port: sandboxOptions.port, dataDir: sandboxOptions.data ?? null }, { clock, log });
+        const { host, port, data } = sandboxOptions;
+        demo = await startDemo({ host, port, dataDir: data ?? null }, { clock, log });
       }
       const settled = demo ? withSandbox(config, demo) : config;
       const ports = createServicePorts(settled.service, { clock, log, redactor, version: packageVersion() });
@@ -71,21 +73,37 @@ function quietUnlessAsked(config: Config): Config['service'] {
 
 function withSandbox(config: Config, { sandbox }: Demo): Config {
   const platform = { restUrl: sandbox.restUrl, wsUrl: sandbox.wsUrl };
-  return { ...config, service: { ...config.service, platform, store: 'memory' } };
+  const agents = isLoopback(config.service.http.host) ? config.agents : config.agents.map(openToAll);
+  return { ...config, agents, service: { ...config.service, platform, store: 'memory' } };
+}
+
+/**
+ * In a container the server is bound to all addresses, and who reaches it is decided outside. Behind it is a sandbox
+ * with made-up people, so it answers whoever gets there.
+ */
+function openToAll(entry: AgentEntry): AgentEntry {
+  const a2a = entry.groups['a2a'] as { readonly auth?: { readonly anonymous?: string } };
+  if (a2a.auth?.anonymous !== 'loopback') return entry;
+  return { ...entry, groups: { ...entry.groups, a2a: { ...a2a, auth: { ...a2a.auth, anonymous: 'always' } } } };
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }
 
 function sandboxGreeting({ sandbox }: Demo, { http }: Gateway): string {
   const url = http.localUrl;
+  const console = sandbox.restUrl.replace('//0.0.0.0:', '//127.0.0.1:');
   const message = `{"messageId":"'$(date +%s%N)'","role":"ROLE_USER","parts":[{"text":"hello"}]}`;
   const body = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":${message}}}`;
   return [
-    `Sandbox mode: sandbox at ${sandbox.restUrl} with the agents demo/echo and demo/dice; gateway at ${url} in front of them.`,
+    `Sandbox mode: sandbox at ${console} with the agents demo/echo and demo/dice; gateway at ${url} in front of them.`,
     '',
     'Ask an agent something through a room (A2A):',
     '',
     `  curl -s ${url}/agents/echo -H 'A2A-Version: 1.0' -H 'Content-Type: application/json' -d '${body}'`,
     '',
-    `Watch the room fill:  ${sandbox.restUrl}/`,
+    `Watch the room fill:  ${console}/  (key, where it asks for one: ${DEMO.user.apiKey})`,
     `Status of the gateway: ${url}/`,
     '',
     'Nothing leaves this machine, and nothing is kept. Ctrl+C ends it.',

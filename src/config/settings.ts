@@ -71,6 +71,7 @@ export const serviceSettings = settingsGroup('service', {
     }),
   },
   sandbox: {
+    host: setting(z.string().min(1).default('127.0.0.1'), { help: 'Address the embedded sandbox binds to.' }),
     port: setting(port.default(4000), { help: 'Port of the embedded sandbox; 0 takes any free one.' }),
     data: setting(z.string().min(1).optional(), {
       help: 'Folder in which the sandbox keeps its rooms; without it they are forgotten at exit.',

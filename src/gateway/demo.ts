@@ -19,7 +19,7 @@ export interface Demo {
  * @throws {GatewayError} `PORT_IN_USE`; `SANDBOX_DATA` when the data folder cannot be used
  */
 export async function startDemo(
-  options: { readonly port: number; readonly dataDir: string | null },
+  options: { readonly host?: string; readonly port: number; readonly dataDir: string | null },
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Promise<Demo> {
   const sandbox = await startSandbox({
