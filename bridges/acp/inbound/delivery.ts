@@ -1,5 +1,5 @@
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
-import { messageMetadataSchema } from '../../../src/platform/wire/objects.js';
+import { messageMetadataSchema, type ChatMessage } from '../../../src/platform/wire/objects.js';
 import type { Clock } from '../../../src/base/clock.js';
 
 /** Waits before each look at the delivery states of a message, counted anew from a reply; the last one repeats. */
@@ -18,11 +18,16 @@ export interface HistoryTail {
 
 /** What one look found: the states by agent id, or that the platform does not show them. */
 export type DeliveryLook =
-  | { readonly kind: 'states'; readonly states: ReadonlyMap<string, string> }
+  | {
+      readonly kind: 'states';
+      readonly states: ReadonlyMap<string, string>;
+      /** Texts behind the message, oldest first, at most a page of them. */
+      readonly texts: readonly ChatMessage[];
+    }
   | { readonly kind: 'hidden' }
   | { readonly kind: 'not_found' };
 
-/** Reads the delivery states of one of the agent's own messages. */
+/** Reads the delivery states of one of the agent's own messages, and what was said after it. */
 export async function lookAtDelivery(
   rest: BandRest,
   roomId: string,
@@ -36,7 +41,8 @@ export async function lookAtDelivery(
       cursor: tail.cursor,
       signal,
     });
-    const row = data.find(({ id }) => id === messageId);
+    const at = data.findIndex(({ id }) => id === messageId);
+    const row = data[at];
     if (row) {
       const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
       const marks = metadata.success ? metadata.data.delivery_status : null;
@@ -44,6 +50,7 @@ export async function lookAtDelivery(
       return {
         kind: 'states',
         states: new Map(Object.entries(marks).map(([id, mark]) => [id.toLowerCase(), mark.status])),
+        texts: data.slice(at + 1).filter((one) => one.message_type === 'text'),
       };
     }
     if (!hasMore || nextCursor === null) break;
@@ -71,7 +78,7 @@ export function watchDelivery(deps: {
   readonly clock: Clock;
   readonly support: DeliverySupport;
   readonly look: () => Promise<DeliveryLook>;
-  readonly onStates: (states: ReadonlyMap<string, string>) => void;
+  readonly onStates: (states: ReadonlyMap<string, string>, texts: readonly ChatMessage[]) => Promise<void>;
   readonly onError: (error: unknown) => void;
 }): DeliveryWatch {
   const { clock, support } = deps;
@@ -94,7 +101,7 @@ export function watchDelivery(deps: {
     try {
       const found = await deps.look();
       if (stopped) return;
-      if (found.kind === 'states') deps.onStates(found.states);
+      if (found.kind === 'states') await deps.onStates(found.states, found.texts);
       else if (found.kind === 'hidden' && afterReply) support.isOff = true;
     } catch (error) {
       if (!stopped) deps.onError(error);

@@ -171,7 +171,10 @@ async function waitForEnd(
           clock: deps.clock,
           support: deps.deliverySupport,
           look: () => lookAtDelivery(access.rest, session.roomId, messageId, session.tail, looks.signal),
-          onStates: (states) => {
+          // Peers may be known to have finished while their words are still on the way, as after a lost connection:
+          // what the room holds is shown before the turn may end. The runtime's own delivery then finds it shown.
+          onStates: async (states, texts) => {
+            for (const row of texts) await session.receive(row, access.self, looks.signal);
             turn.delivery(states);
           },
           onError: (error) => {

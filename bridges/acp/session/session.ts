@@ -19,7 +19,7 @@ import { configOptions, modeState, type Choices } from './options.js';
 import type { SessionDeps } from './sessions.js';
 import { meta, replyUpdates, thoughtUpdate } from './updates.js';
 
-const REMEMBERED_MESSAGES = 500;
+const REMEMBERED_MESSAGES = 2_000;
 const MAX_KEPT_PUSHES = 100;
 const MARKER_GAP_MS = 2_000;
 const PARTICIPANTS_FRESH_MS = 60_000;

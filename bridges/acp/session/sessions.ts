@@ -4,7 +4,7 @@ import type {
   NewSessionResponse,
   PromptResponse,
 } from '@agentclientprotocol/sdk';
-import { abortable, type Background } from '../../../src/base/async.js';
+import { abortable, withDeadline, type Background } from '../../../src/base/async.js';
 import type { CancelTimer, Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import { BoundedMap } from '../../../src/base/bounded.js';
@@ -26,6 +26,8 @@ import { meta } from './updates.js';
 
 const DETACHED_LIFE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
+/** How long a list with something to show waits for the first look at Band. */
+const LIST_PATIENCE_MS = 2_000;
 
 /** What sessions need of the world and of each other. */
 export interface SessionDeps {
@@ -380,12 +382,12 @@ export class Sessions {
       const access = gate.access ?? (index.isEmpty ? await gate.ready(signal) : null);
       stale = access === null;
       if (access) {
+        const isFirst = index.isUnscanned;
         const scan = index.scan(access.rest, access.self.id);
-        if (index.isUnscanned) await abortable(scan, signal);
-        else {
-          this.#deps.background.run(async () => {
-            await scan;
-          });
+        this.#deps.background.run(() => scan);
+        if (isFirst) {
+          const patienceMs = index.isEmpty ? this.#deps.options.readyTimeoutMs : LIST_PATIENCE_MS;
+          await withDeadline(this.#deps.clock, patienceMs, signal, () => scan);
         }
       }
     } catch (error) {
