@@ -1,0 +1,28 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatMicros, microsOf, Timeline } from '../../../src/sandbox/world/timeline.js';
+
+describe('moments', () => {
+  it('never repeat or go back, whatever the clock says', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 4_000_000_000_000 }), { minLength: 2 }), (times) => {
+        const rest = [...times];
+        const timeline = new Timeline({ now: () => rest.shift() ?? 0 });
+        const moments = times.map(() => timeline.next());
+        for (const [index, moment] of moments.entries())
+          if (index > 0) expect(moment > String(moments[index - 1])).toBe(true);
+      }),
+    );
+  });
+
+  it('have microseconds and can be read back', () => {
+    expect(formatMicros(1_763_378_410_284_136)).toBe('2025-11-17T11:20:10.284136Z');
+    expect(microsOf('2025-11-17T11:20:10.284136Z')).toBe(1_763_378_410_284_136);
+  });
+
+  it('go on after one that has passed', () => {
+    const timeline = new Timeline({ now: () => 0 });
+    timeline.passed('2025-11-17T11:20:10.284136Z');
+    expect(timeline.next()).toBe('2025-11-17T11:20:10.284137Z');
+  });
+});
