@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
+import type { Metrics } from '../base/metrics.js';
 import type { Redactor } from '../base/redact.js';
 import type { AgentEntry, Config } from '../config/load.js';
 import type { Blocker, BridgePorts, DeadLetters } from '../core/bridge.js';
@@ -26,7 +27,11 @@ export interface GatewayPorts {
   /** Shown on the status page. */
   readonly version: string;
   readonly dispatcher?: Dispatcher;
-  createAgent(entry: AgentEntry, adapter: FrameworkAdapter, conflictPolicy: 'reject' | 'configured'): AgentLike;
+  createAgent(
+    entry: AgentEntry,
+    adapter: FrameworkAdapter,
+    options: { readonly conflictPolicy: 'reject' | 'configured'; readonly metrics: Metrics },
+  ): AgentLike;
   /** How an Agent's connection to the platform is, where that can be told. */
   linkOf(agent: AgentLike): AgentReport['link'];
 }
@@ -78,7 +83,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
       onSuperseded: entry.options.onSuperseded,
       stopTimeoutSeconds: service.shutdown.timeoutSeconds,
       openBridge: async () => await doorOf(bridges, entry).open(entry, bridgePorts(entry)),
-      createAgent: (adapter, policy) => ports.createAgent(entry, adapter, policy),
+      createAgent: (adapter, conflictPolicy) => ports.createAgent(entry, adapter, { conflictPolicy, metrics }),
       clock,
       log,
     }),

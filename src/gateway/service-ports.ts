@@ -14,7 +14,7 @@ export function createServicePorts(
   const { clock, log, redactor } = world;
   return {
     ...world,
-    createAgent(entry, adapter, policy) {
+    createAgent(entry, adapter, { conflictPolicy: policy, metrics }) {
       const { agentId, apiKey, conflictPolicy, singleInstance, session } = entry.options;
       return Agent.create(
         {
@@ -26,7 +26,7 @@ export function createServicePorts(
           config: { singleInstance, conflictPolicy: policy === 'reject' ? 'reject' : conflictPolicy },
           sessionConfig: new SessionConfig(given(session)),
         },
-        { clock, redactor, log: (name) => log.child({ logger: name, agent: entry.name }) },
+        { clock, redactor, metrics, log: (name) => log.child({ logger: name, agent: entry.name }) },
       );
     },
     linkOf(agent) {
