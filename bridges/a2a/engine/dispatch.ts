@@ -29,7 +29,9 @@ export interface Post {
   /** It may stand in the room already: an earlier process may have posted it. */
   readonly lookFirst: boolean;
   /** False as soon as nobody wants it posted any more. */
-  stillWanted(): boolean;
+  readonly stillWanted: () => boolean;
+  /** Told when the message may stand in the room, and when it certainly does not after all. */
+  readonly onFlight: (underWay: boolean) => void;
 }
 
 /** `dropped`: nobody wanted it any more, and nothing was posted. */
@@ -210,13 +212,19 @@ export class Dispatcher {
     );
   }
 
-  async #message({ peer, text }: Post, roomId: string, signal: AbortSignal): Promise<string> {
-    const sent = await this.#deps.rest.postMessage(
-      roomId,
-      { content: `@${peer.name} ${text}`, mentions: [{ id: peer.id, name: peer.name }] },
-      { signal },
-    );
-    return sent.id;
+  async #message({ peer, text, onFlight }: Post, roomId: string, signal: AbortSignal): Promise<string> {
+    onFlight(true);
+    try {
+      const sent = await this.#deps.rest.postMessage(
+        roomId,
+        { content: `@${peer.name} ${text}`, mentions: [{ id: peer.id, name: peer.name }] },
+        { signal },
+      );
+      return sent.id;
+    } catch (error) {
+      if (isGatewayError(error) && error.undelivered) onFlight(false);
+      throw error;
+    }
   }
 
   /** A write that is repeated on transient faults, after a look into the room where it may have happened. */

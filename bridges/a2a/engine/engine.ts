@@ -476,6 +476,9 @@ export class TaskEngine {
           text: this.#textOf(message, peer),
           lookFirst: !this.#fresh.has(id),
           stillWanted: () => this.book.find(id)?.row.pending.includes(messageId) ?? false,
+          onFlight: (underWay) => {
+            lane.inFlight = underWay ? messageId : null;
+          },
         },
         this.#work.signal,
       );
@@ -489,6 +492,8 @@ export class TaskEngine {
       await this.#fail(id, error.reason, error instanceof UncertainPost);
       if (error instanceof PeerUnknown) this.#deps.peers.remove(peerId);
       if (error.reason === 'ROOM_CLOSED') await this.#durably(() => this.#contexts.unbindRoom(lane.context));
+    } finally {
+      lane.inFlight = null;
     }
   }
 
@@ -635,6 +640,7 @@ export class TaskEngine {
         bandMessageId: reply.id,
         reply: read(text),
         settings,
+        inFlight: lane.inFlight,
         sameTurn,
         now: this.#now(),
         ...(metadata && { metadata }),
@@ -895,6 +901,7 @@ function newRow(id: string, owner: string, peerId: string, contextId: string, me
     posted: 0,
     lastPostId: null,
     replies: 0,
+    unanswered: 0,
     lastReplyAt: null,
     moreFollows: false,
     parked: false,

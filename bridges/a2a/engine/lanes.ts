@@ -17,6 +17,8 @@ export interface Lane {
   readonly interrupted: string[];
   /** What else must be written into the room, before the next task. */
   readonly notices: (() => Promise<void>)[];
+  /** The client's message whose post is under way. */
+  inFlight: string | null;
   /** Its worker is at it. */
   busy: boolean;
   /** Steps that use the lane at this moment, so that it is not let go under them. */
@@ -71,6 +73,7 @@ export class Lanes {
         queue: [],
         interrupted: [],
         notices: [],
+        inFlight: null,
         busy: false,
         users: 0,
         coming: 0,

@@ -29,6 +29,8 @@ export const taskRowSchema = z.object({
   lastPostId: z.string().nullable(),
   /** Replies that count as answers. */
   replies: z.number(),
+  /** Messages in the room that the peer has not answered. */
+  unanswered: z.number(),
   lastReplyAt: z.number().nullable(),
   /** The last reply said that more follows. */
   moreFollows: z.boolean(),

@@ -78,6 +78,7 @@ export function posting({ row }: OpenTask, clientMessageId: string, bandMessageI
     row: {
       pending: row.pending.filter((id) => id !== clientMessageId),
       posted: row.posted + 1,
+      unanswered: row.unanswered + 1,
       lastPostId: bandMessageId,
       lastActivityAt: now,
       ...(status && { lastEventAt: now }),
@@ -119,6 +120,8 @@ export interface IncomingReply {
   readonly bandMessageId: string;
   readonly reply: Reply;
   readonly settings: ConversationSettings;
+  /** The message that is on its way into the room at this moment. */
+  readonly inFlight: string | null;
   /** An interrupting directive came in the same turn, so a plain remark resumes nothing. */
   readonly sameTurn: boolean;
   /** Goes into the events' metadata. */
@@ -152,8 +155,7 @@ export function answer(task: OpenTask, incoming: IncomingReply): Change | null {
     lastActivityAt: now,
     lastReplyAt: now,
     parked: false,
-    // Who answers has read the first message, whatever became of the answer to its post.
-    ...(row.posted === 0 && { posted: 1, pending: row.pending.slice(1) }),
+    ...readBy(row, incoming.inFlight),
   };
   const cause = reply.state === null ? undefined : ASKING[reply.state];
   if (cause !== undefined) {
@@ -164,7 +166,8 @@ export function answer(task: OpenTask, incoming: IncomingReply): Change | null {
       ...(incoming.metadata && { metadata: incoming.metadata }),
     });
     if (!status) return null;
-    return { events: [...events, status], row: { ...base, ...(cause === 'progress' ? {} : { moreFollows: false }) } };
+    const turnOver: Partial<TaskRow> = cause === 'progress' ? {} : { moreFollows: false, unanswered: 0 };
+    return { events: [...events, status], row: { ...base, ...turnOver } };
   }
   const shown = artifactOf(task, incoming);
   if (shown && settings.resultIn !== 'status') events.push(shown);
@@ -172,6 +175,7 @@ export function answer(task: OpenTask, incoming: IncomingReply): Change | null {
     ...row,
     ...base,
     replies: row.replies + 1,
+    unanswered: Math.max(0, (base.unanswered ?? row.unanswered) - (reply.final === false ? 0 : 1)),
     moreFollows: reply.final === false,
     resultTexts: resultTexts(row, reply, settings),
   };
@@ -193,7 +197,14 @@ export function completion({ row }: OpenTask, now: number): Change | null {
 
 /** Every message that was posted has had a reply, and nothing is left to post. */
 export function isAnswered(row: TaskRow): boolean {
-  return row.pending.length === 0 && row.replies >= Math.max(1, row.posted) && !row.moreFollows;
+  return row.pending.length === 0 && row.unanswered === 0 && row.replies > 0 && !row.moreFollows;
+}
+
+/** Who answers has read what was on its way, whatever becomes of the answer to its post. */
+function readBy(row: TaskRow, inFlight: string | null): Partial<TaskRow> {
+  const [first] = row.pending;
+  const isRead = first !== undefined && (row.posted === 0 || (first === inFlight && row.unanswered === 0));
+  return isRead ? { posted: row.posted + 1, unanswered: row.unanswered + 1, pending: row.pending.slice(1) } : {};
 }
 
 function openingStatus(row: TaskRow, now: number): LogEvent | null {

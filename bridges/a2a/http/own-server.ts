@@ -29,6 +29,8 @@ export async function listenOn(host: string, port: number, listener: HttpListene
     },
     listener,
   );
+  // A client that has said all it has to say may close its half and still read.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   server.on('clientError', answerBroken);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {

@@ -16,6 +16,9 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 } as const;
 
+const PROBE = ': keep-alive\n\n';
+const PROBE_AGAIN_MS = 1_000;
+
 /**
  * Writes events as they come, one `data:` line each, with a comment line in quiet times. The first event was taken
  * already, so a stream that fails at once is an ordinary error answer.
@@ -31,16 +34,31 @@ export async function writeStream(
   response.writeHead(200, HEADERS);
   response.flushHeaders();
   response.socket?.setNoDelay(true);
-  let quiet = true;
-  const beat = clock.every(keepaliveMs, () => {
-    if (quiet && !response.writableNeedDrain) response.write(': keep-alive\n\n');
-    quiet = true;
+  let stopBeat: () => void = () => undefined;
+  const armBeat = (): void => {
+    stopBeat();
+    stopBeat = clock.after(keepaliveMs, () => {
+      if (!response.writableNeedDrain) response.write(PROBE);
+      armBeat();
+    });
+  };
+  const old = clock.after(maxAgeMs, () => {
+    stop();
+    // A reader that takes nothing cannot be told that it is over.
+    if (response.writableNeedDrain) response.destroy();
   });
-  const old = clock.after(maxAgeMs, stop);
+  // A reader that closed its half may be there still or gone for good; only writing to it tells, the second time.
+  let stopProbe: () => void = () => undefined;
+  const onHalfClosed = (): void => {
+    response.write(PROBE);
+    stopProbe = clock.after(PROBE_AGAIN_MS, () => response.write(PROBE));
+  };
+  const { socket } = response;
+  socket?.once('end', onHalfClosed);
   try {
     let event: unknown = first;
     for (;;) {
-      quiet = false;
+      armBeat();
       if (!response.write(`data: ${JSON.stringify(event)}\n\n`)) await drained(response);
       if (response.destroyed) return;
       const next = await events.next();
@@ -52,7 +70,9 @@ export async function writeStream(
     if (!isGatewayError(error, 'A2A_STREAM_CUT')) throw error;
     response.destroy();
   } finally {
-    beat();
+    stopBeat();
+    stopProbe();
+    socket?.off('end', onHalfClosed);
     old();
     await events.return(undefined);
     if (!response.destroyed && !response.writableEnded) response.end();
