@@ -35,7 +35,8 @@ export const acpBridge: BridgeModule<AcpOptions> = {
 
   // Credentials are looked at by the service itself; nothing of an editor's can be looked at before it connects.
   check({ name, options }): Promise<readonly Finding[]> {
-    const peers = options.peers.length === 0 ? 'no peers configured: the first prompt picks them' : options.peers.join(', ');
+    const peers =
+      options.peers.length === 0 ? 'no peers configured: the first prompt picks them' : options.peers.join(', ');
     return Promise.resolve([{ level: 'ok', subject: `${name}: acp`, message: `editors are served; ${peers}` }]);
   },
 };

@@ -50,7 +50,11 @@ export function renderMentions(text: string, row: ChatMessage, handleOf: HandleO
 export function mentionsOf(row: ChatMessage): { id: string; handle: string | null; name: string | null }[] {
   const parsed = messageMetadataSchema.safeParse(row.metadata ?? {});
   if (!parsed.success) return [];
-  return (parsed.data.mentions ?? []).map(({ id, handle, name }) => ({ id, handle: handle ?? null, name: name ?? null }));
+  return (parsed.data.mentions ?? []).map(({ id, handle, name }) => ({
+    id,
+    handle: handle ?? null,
+    name: name ?? null,
+  }));
 }
 
 /** Cuts text on code points into pieces of at most `maxBytes` bytes of UTF-8. */
@@ -77,11 +81,7 @@ export function splitText(text: string, maxBytes = MAX_CHUNK_BYTES): string[] {
 export const CONTEXT_HEADING = '[ACP Session Context]';
 
 /** The block behind a prompt that tells peers where the person works. */
-export function contextBlock(
-  client: ClientInfo | null,
-  cwd: string | null,
-  mcpServers: readonly McpSummary[],
-): string {
+export function contextBlock(client: ClientInfo | null, cwd: string | null, mcpServers: readonly McpSummary[]): string {
   const lines = [CONTEXT_HEADING];
   if (client) lines.push(`Editor: ${client.title ?? client.name} ${client.version}`.trim());
   if (cwd !== null) lines.push(`Editor cwd: ${cwd}`);
@@ -162,9 +162,19 @@ function stripAttachments(text: string): string {
 export function titleOf(text: string, maxChars = 60): string | null {
   const line = text
     .split('\n')
-    .map((part) => part.replace(/\s+/g, ' ').replace(/[\p{Cc}\p{Cf}]/gu, '').trim())
+    .map((part) =>
+      part
+        .replace(/\s+/g, ' ')
+        .replace(/[\p{Cc}\p{Cf}]/gu, '')
+        .trim(),
+    )
     .find((part) => part !== '');
   if (line === undefined) return null;
   const chars = [...line];
-  return chars.length <= maxChars ? line : `${chars.slice(0, maxChars - 1).join('').trimEnd()}…`;
+  return chars.length <= maxChars
+    ? line
+    : `${chars
+        .slice(0, maxChars - 1)
+        .join('')
+        .trimEnd()}…`;
 }

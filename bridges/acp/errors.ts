@@ -53,7 +53,11 @@ export function toRequestError(error: unknown, log: Logger): RequestError {
   }
   const ref = randomUUID();
   log.error({ err: error, ref }, 'ACP request failed');
-  return new RequestError(ACP_FAULTS.internal.code, ACP_FAULTS.internal.text, { reason: 'internal', retryable: false, ref });
+  return new RequestError(ACP_FAULTS.internal.code, ACP_FAULTS.internal.text, {
+    reason: 'internal',
+    retryable: false,
+    ref,
+  });
 }
 
 /** What an error of Band's REST API means to an editor. */

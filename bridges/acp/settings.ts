@@ -20,7 +20,9 @@ export const acpSettings = settingsGroup('acp', {
   slash_commands: setting(z.record(commandName, peerName).default({}), {
     help: 'Extra slash commands, command name to peer.',
   }),
-  roster_commands: setting(z.boolean().default(true), { help: 'Offer every peer agent as a slash command (at most 50).' }),
+  roster_commands: setting(z.boolean().default(true), {
+    help: 'Offer every peer agent as a slash command (at most 50).',
+  }),
   modes: setting(
     z
       .array(z.strictObject({ id: commandName, peer: peerName.optional(), name: z.string().trim().min(1).optional() }))
@@ -47,8 +49,12 @@ export const acpSettings = settingsGroup('acp', {
     settle_ms: setting(positiveMs.default(300), {
       help: 'Quiet time after every recipient has replied, where delivery states cannot be read.',
     }),
-    straggler_ms: setting(positiveMs.default(20_000), { help: 'Quiet time when some recipients replied and some did not.' }),
-    idle_timeout_ms: setting(positiveMs.default(300_000), { help: 'A turn without any activity and reply fails after this.' }),
+    straggler_ms: setting(positiveMs.default(20_000), {
+      help: 'Quiet time when some recipients replied and some did not.',
+    }),
+    idle_timeout_ms: setting(positiveMs.default(300_000), {
+      help: 'A turn without any activity and reply fails after this.',
+    }),
     max_ms: setting(z.int().min(0).default(3_600_000), { help: 'Longest turn; 0 for no limit.' }),
   },
   delivery_poll: setting(z.enum(['auto', 'off']).default('auto'), {

@@ -75,7 +75,13 @@ describe('band-gateway acp on standard input and output', () => {
     expect(acp.exit).toBeNull();
     acp.child.kill('SIGTERM');
     expect(await acp.ended()).toEqual({ code: 0, signal: null });
-    expect(acp.stdout.toString().trimEnd().split('\n').every((line) => JSON.parse(line).jsonrpc === '2.0')).toBe(true);
+    expect(
+      acp.stdout
+        .toString()
+        .trimEnd()
+        .split('\n')
+        .every((line) => JSON.parse(line).jsonrpc === '2.0'),
+    ).toBe(true);
     expect(acp.stderr).not.toBe('');
   });
 
@@ -104,7 +110,9 @@ describe('band-gateway acp on standard input and output', () => {
     await acp.initialize();
     const session = await acp.newSession();
     const odd = 'Zażółć 漢字 🧭 e\u0301 \u2028 end';
-    const bytes = Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', id: 50, method: 'session/prompt', params: { sessionId: session, prompt: [{ type: 'text', text: odd }] } })}\r\n`);
+    const bytes = Buffer.from(
+      `${JSON.stringify({ jsonrpc: '2.0', id: 50, method: 'session/prompt', params: { sessionId: session, prompt: [{ type: 'text', text: odd }] } })}\r\n`,
+    );
     acp.asked.set(50, 'session/prompt');
     for (const byte of bytes) acp.write(Uint8Array.of(byte));
     expect((await acp.answer(50)).result).toMatchObject({ stopReason: 'end_turn' });
@@ -127,10 +135,14 @@ describe('band-gateway acp on standard input and output', () => {
     await acp.initialize();
     acp.write('{"jsonrpc":"2.0","id":77,"method":"session/prompt","params":"');
     for (let i = 0; i < 300; i += 1) {
-      if (!acp.child.stdin.write('x'.repeat(100_000))) await new Promise((resolve) => acp.child.stdin.once('drain', resolve));
+      if (!acp.child.stdin.write('x'.repeat(100_000)))
+        await new Promise((resolve) => acp.child.stdin.once('drain', resolve));
     }
     acp.write('"}\n');
-    expect((await acp.answer(77)).error).toMatchObject({ code: -32_600, data: { reason: 'frame_too_large', maxBytes: 100_000 } });
+    expect((await acp.answer(77)).error).toMatchObject({
+      code: -32_600,
+      data: { reason: 'frame_too_large', maxBytes: 100_000 },
+    });
     expect((await acp.request('session/list', {})).result).toBeDefined();
   });
 
@@ -160,17 +172,20 @@ describe('band-gateway acp on standard input and output', () => {
     expect(acp.stderr).not.toContain('EPIPE');
   });
 
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('P-011 leaves with 0 within two seconds of %s in a prompt', async (signal) => {
-    const acp = start({ args: ['--peer', 'mute'] });
-    await acp.initialize();
-    const session = await acp.newSession();
-    acp.ask('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'hello?' }] });
-    await acp.until(() => world.room(session).messages.some(({ messageType }) => messageType === 'text'), 'the post');
-    const before = performance.now();
-    acp.child.kill(signal);
-    expect(await acp.ended()).toEqual({ code: 0, signal: null });
-    expect(performance.now() - before).toBeLessThan(2_000);
-  });
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+    'P-011 leaves with 0 within two seconds of %s in a prompt',
+    async (signal) => {
+      const acp = start({ args: ['--peer', 'mute'] });
+      await acp.initialize();
+      const session = await acp.newSession();
+      acp.ask('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'hello?' }] });
+      await acp.until(() => world.room(session).messages.some(({ messageType }) => messageType === 'text'), 'the post');
+      const before = performance.now();
+      acp.child.kill(signal);
+      expect(await acp.ended()).toEqual({ code: 0, signal: null });
+      expect(performance.now() - before).toBeLessThan(2_000);
+    },
+  );
 
   it('P-012 without credentials serves on a pipe and says what is missing', async () => {
     const acp = start({ env: { BAND_AGENT_ID: undefined, BAND_API_KEY: '' } });
@@ -216,7 +231,10 @@ describe('band-gateway acp on standard input and output', () => {
   });
 
   it('P-013 an unknown key of the file is refused with 2, by name', async () => {
-    await writeFile(join(folder, 'gateway.yaml'), 'agents:\n  ed:\n    agent_id: x\n    api_key: y-key\n    bridge: acp\n    acp: { peerz: [a] }\n');
+    await writeFile(
+      join(folder, 'gateway.yaml'),
+      'agents:\n  ed:\n    agent_id: x\n    api_key: y-key\n    bridge: acp\n    acp: { peerz: [a] }\n',
+    );
     const acp = start({ env: { BAND_AGENT_ID: undefined, BAND_API_KEY: undefined } });
     expect((await acp.ended()).code).toBe(2);
     expect(acp.stderr).toContain('peerz');
@@ -241,7 +259,12 @@ describe('band-gateway acp on standard input and output', () => {
       cwd: '/x',
       mcpServers: [
         { name: 'f', command: '/f', args: ['CANARY-ARG'], env: [{ name: 'T', value: 'CANARY-ENV' }] },
-        { type: 'http', name: 'w', url: 'https://h.example/', headers: [{ name: 'Authorization', value: 'Bearer CANARY-HEADER' }] },
+        {
+          type: 'http',
+          name: 'w',
+          url: 'https://h.example/',
+          headers: [{ name: 'Authorization', value: 'Bearer CANARY-HEADER' }],
+        },
       ],
     });
     await acp.prompt((result as { sessionId: string }).sessionId, 'hello');
@@ -315,7 +338,11 @@ describe('a session and its room over restarts', () => {
     expect(second.texts('user_message_chunk')).toEqual(['one', '@slow two']);
     expect(second.said()).toEqual(['**@ana/echo:** echo: one', expect.stringContaining('echo: ')]);
     const at = second.frames.indexOf(loaded);
-    expect(second.frames.slice(at).filter(({ params }) => (params?.['update'] as { content?: unknown } | undefined)?.content)).toEqual([]);
+    expect(
+      second.frames
+        .slice(at)
+        .filter(({ params }) => (params?.['update'] as { content?: unknown } | undefined)?.content),
+    ).toEqual([]);
     expect((await second.prompt(session, '@echo three')).result).toMatchObject({ stopReason: 'end_turn' });
     expect(world.rooms.filter(({ id }) => id === session)).toHaveLength(1);
     second.checkOutput();
@@ -338,9 +365,14 @@ describe('several editors, one agent', () => {
     const echoed = await others[0]!.prompt(sessions[0]!, '@echo through the owner');
     expect(echoed.result).toMatchObject({ stopReason: 'end_turn' });
     expect(others[0]!.said().at(-1)).toContain('echo: ');
-    const open = others.map((one, i) => one.ask('session/prompt', { sessionId: sessions[i], prompt: [{ type: 'text', text: '@mute wait' }] }));
+    const open = others.map((one, i) =>
+      one.ask('session/prompt', { sessionId: sessions[i], prompt: [{ type: 'text', text: '@mute wait' }] }),
+    );
     for (const session of sessions) {
-      await owner.until(() => world.room(session).messages.some(({ content }) => content.includes('wait')), 'the posts');
+      await owner.until(
+        () => world.room(session).messages.some(({ content }) => content.includes('wait')),
+        'the posts',
+      );
     }
     await owner.kill();
     for (const [i, one] of others.entries()) {
@@ -361,7 +393,10 @@ describe('several editors, one agent', () => {
     await owner.newSession();
     const attached = start();
     await attached.initialize();
-    expect(attached.frames[0]?.result).toEqual({ ...(owner.frames[0]?.result as object), agentInfo: expect.anything() });
+    expect(attached.frames[0]?.result).toEqual({
+      ...(owner.frames[0]?.result as object),
+      agentInfo: expect.anything(),
+    });
     const odd = 'a\u2028b 🧭 "q" \\ é';
     const session = await attached.newSession();
     await attached.prompt(session, `@echo ${odd}`);

@@ -3,7 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { client, methods, ndJsonStream, type ClientContext, type SessionNotification, type Stream } from '@agentclientprotocol/sdk';
+import {
+  client,
+  methods,
+  ndJsonStream,
+  type ClientContext,
+  type SessionNotification,
+  type Stream,
+} from '@agentclientprotocol/sdk';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { Agent } from '../../src/agent.js';
 import { deferred } from '../../src/base/async.js';
@@ -30,8 +37,14 @@ afterAll(async () => {
 });
 
 /** The bridge inside an Agent, as a program would host it. */
-async function host(options: AcpServerOptions = {}, ports: AcpPorts = {}): Promise<{ adapter: BandACPServerAdapter; agent: Agent }> {
-  const adapter = new BandACPServerAdapter({ peers: ['echo'], contextPreamble: 'never', ...options }, { socketPath: null, ...ports });
+async function host(
+  options: AcpServerOptions = {},
+  ports: AcpPorts = {},
+): Promise<{ adapter: BandACPServerAdapter; agent: Agent }> {
+  const adapter = new BandACPServerAdapter(
+    { peers: ['echo'], contextPreamble: 'never', ...options },
+    { socketPath: null, ...ports },
+  );
   const agent = Agent.create({
     adapter,
     agentId: world.editor.id,
@@ -76,9 +89,17 @@ async function connect(stream: Stream): Promise<Client> {
   onTestFinished(() => {
     connection.close();
   });
-  await connection.agent.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {}, clientInfo: { name: 'test', version: '1' } });
+  await connection.agent.request(methods.agent.initialize, {
+    protocolVersion: 1,
+    clientCapabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  });
   const texts = (kind = 'agent_message_chunk') =>
-    updates.flatMap(({ update }) => (update.sessionUpdate === kind && 'content' in update && update.content && 'text' in update.content ? [String(update.content.text)] : []));
+    updates.flatMap(({ update }) =>
+      update.sessionUpdate === kind && 'content' in update && update.content && 'text' in update.content
+        ? [String(update.content.text)]
+        : [],
+    );
   return {
     agent: connection.agent,
     updates,
@@ -92,13 +113,17 @@ async function connect(stream: Stream): Promise<Client> {
     },
   };
 }
-async function embedded(options: AcpServerOptions = {}, ports: AcpPorts = {}): Promise<Client & { adapter: BandACPServerAdapter; agentProcess: Agent }> {
+async function embedded(
+  options: AcpServerOptions = {},
+  ports: AcpPorts = {},
+): Promise<Client & { adapter: BandACPServerAdapter; agentProcess: Agent }> {
   const { adapter, agent } = await host(options, ports);
   const [mine, theirs] = pair();
   await adapter.connect(mine);
   return { ...(await connect(theirs)), adapter, agentProcess: agent };
 }
-const open = async ({ agent }: Client) => (await agent.request(methods.agent.session.new, { cwd: CWD, mcpServers: [] })).sessionId;
+const open = async ({ agent }: Client) =>
+  (await agent.request(methods.agent.session.new, { cwd: CWD, mcpServers: [] })).sessionId;
 const ask = ({ agent }: Client, sessionId: string, text: string) =>
   agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: 'text', text }] });
 const texts = (roomId: string) => world.room(roomId).messages.filter(({ messageType }) => messageType === 'text');
@@ -163,17 +188,35 @@ describe('the SDK client and the bridge inside an Agent', () => {
     const session = await open(one);
     const path = '*/messages';
     const { dev } = world.sandbox;
-    dev.faultRest({ method: 'POST', path, callerId: world.editor.id, status: 429, headers: { 'retry-after': '0' }, times: 1 });
+    dev.faultRest({
+      method: 'POST',
+      path,
+      callerId: world.editor.id,
+      status: 429,
+      headers: { 'retry-after': '0' },
+      times: 1,
+    });
     dev.faultRest({ method: 'POST', path, callerId: world.editor.id, status: 503, times: 1 });
     expect(await ask(one, session, 'once')).toMatchObject({ stopReason: 'end_turn' });
-    expect(texts(session).filter(({ content }) => content.includes('once') && !content.includes('echo'))).toHaveLength(1);
+    expect(texts(session).filter(({ content }) => content.includes('once') && !content.includes('echo'))).toHaveLength(
+      1,
+    );
   });
 
   it('P-058 a post whose answer is lost is not repeated, and its echo still appears', async () => {
     const one = await embedded();
     const session = await open(one);
-    world.sandbox.dev.faultRest({ method: 'POST', path: '*/messages', callerId: world.editor.id, drop: 'after', times: 1 });
-    await expect(ask(one, session, 'maybe')).rejects.toMatchObject({ code: -32_603, data: { reason: 'post_unconfirmed' } });
+    world.sandbox.dev.faultRest({
+      method: 'POST',
+      path: '*/messages',
+      callerId: world.editor.id,
+      drop: 'after',
+      times: 1,
+    });
+    await expect(ask(one, session, 'maybe')).rejects.toMatchObject({
+      code: -32_603,
+      data: { reason: 'post_unconfirmed' },
+    });
     await one.heard(1);
     expect(one.texts()).toEqual([expect.stringContaining('echo: maybe')]);
     expect(texts(session)).toHaveLength(2);
@@ -202,7 +245,12 @@ describe('the SDK client and the bridge inside an Agent', () => {
   it('P-103 a push that comes twice is shown once', async () => {
     const one = await embedded();
     const session = await open(one);
-    world.sandbox.dev.faultPushes({ mode: 'duplicate', principalId: world.editor.id, event: 'message_created', times: 2 });
+    world.sandbox.dev.faultPushes({
+      mode: 'duplicate',
+      principalId: world.editor.id,
+      event: 'message_created',
+      times: 2,
+    });
     await ask(one, session, 'hello');
     expect(one.texts()).toEqual(['echo: hello']);
   });
@@ -239,7 +287,9 @@ describe('the SDK client and the bridge inside an Agent', () => {
     const sessions = await Promise.all(Array.from({ length: 8 }, () => open(one)));
     await Promise.all(sessions.map((session, i) => ask(one, session, `to ${i}`)));
     for (const [i, session] of sessions.entries()) {
-      const heard = one.updates.filter(({ sessionId, update }) => sessionId === session && update.sessionUpdate === 'agent_message_chunk');
+      const heard = one.updates.filter(
+        ({ sessionId, update }) => sessionId === session && update.sessionUpdate === 'agent_message_chunk',
+      );
       expect(JSON.stringify(heard)).toContain(`echo: to ${i}`);
       expect(heard).toHaveLength(1);
     }
@@ -268,7 +318,10 @@ describe('the SDK client over a child process', () => {
       child.kill('SIGKILL');
     });
     const one = await connect(
-      ndJsonStream(Writable.toWeb(child.stdin) as WritableStream<Uint8Array>, Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>),
+      ndJsonStream(
+        Writable.toWeb(child.stdin) as WritableStream<Uint8Array>,
+        Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>,
+      ),
     );
     const session = await open(one);
     expect(await ask(one, session, 'hello')).toMatchObject({ stopReason: 'end_turn' });

@@ -174,7 +174,8 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
     .onRequest(
       on.authenticate,
       door(async ({ params }) => {
-        if (!AUTH_ALIASES.has(params.methodId)) throw new AcpFault('unknown_auth_method', { methodId: params.methodId });
+        if (!AUTH_ALIASES.has(params.methodId))
+          throw new AcpFault('unknown_auth_method', { methodId: params.methodId });
         await deps.authentication.check(connection.signal);
         return {};
       }),
@@ -189,7 +190,9 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
     )
     .onRequest(
       on.session.resume,
-      door(({ params, ...context }) => reopen({ ...context, params: { ...params, mcpServers: params.mcpServers ?? [] } }, false)),
+      door(({ params, ...context }) =>
+        reopen({ ...context, params: { ...params, mcpServers: params.mcpServers ?? [] } }, false),
+      ),
     )
     .onRequest(
       on.session.list,
@@ -271,9 +274,7 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
 
 function remember(params: InitializeRequest, state: { client: ClientInfo | null; notices: boolean }): void {
   const info = params.clientInfo;
-  state.client = info
-    ? { name: info.name, version: info.version, ...(info.title ? { title: info.title } : {}) }
-    : null;
+  state.client = info ? { name: info.name, version: info.version, ...(info.title ? { title: info.title } : {}) } : null;
   state.notices = params.clientCapabilities?.session?.notices != null;
 }
 
@@ -296,7 +297,8 @@ function initializeResponse(deps: ConnectionDeps): InitializeResponse {
           {
             id: AUTH_METHOD,
             name: 'Band agent key',
-            description: 'Set BAND_AGENT_ID and BAND_API_KEY (or BAND_API_KEY_FILE) for this command, then sign in again.',
+            description:
+              'Set BAND_AGENT_ID and BAND_API_KEY (or BAND_API_KEY_FILE) for this command, then sign in again.',
           },
         ],
   };

@@ -55,7 +55,8 @@ export function availableCommands(table: ReadonlyMap<string, Command>, people: r
   for (const command of table.values()) {
     if (command.kind === 'built-in') continue;
     const { peer } = command;
-    const person = typeof peer === 'string' ? people.find((one) => one.handle?.toLowerCase() === peer.toLowerCase()) : peer;
+    const person =
+      typeof peer === 'string' ? people.find((one) => one.handle?.toLowerCase() === peer.toLowerCase()) : peer;
     const name = person?.name ?? (typeof peer === 'string' ? peer : spell(peer));
     const about = person?.description ? `Ask ${name}: ${oneLine(person.description)}` : `Ask ${name}`;
     commands.push({ name: command.name, description: cut(about), input: { hint: 'message' } });

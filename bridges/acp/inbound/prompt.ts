@@ -149,7 +149,9 @@ function answer(end: TurnEnd, turn: Turn, progress: Progress, deps: SessionDeps)
       throw new AcpFault(
         'turn_timeout',
         { waitingFor: turn.pending, waitedMs: end.waitedMs },
-        { text: `Internal error: no reply from ${turn.pending.map((handle) => `@${handle}`).join(', ')} for ${seconds} s` },
+        {
+          text: `Internal error: no reply from ${turn.pending.map((handle) => `@${handle}`).join(', ')} for ${seconds} s`,
+        },
       );
     }
   }
@@ -181,9 +183,10 @@ async function waitForEnd(
             deps.log.debug({ err: error, roomId: session.roomId }, 'delivery states could not be read');
           },
         });
-  if (watch) turn.onText(() => {
-    watch.hurry();
-  });
+  if (watch)
+    turn.onText(() => {
+      watch.hurry();
+    });
   let cancelNote = deps.clock.after(FIRST_WAITING_NOTE_MS, function note() {
     if (turn.isOver || !turn.isSilent) return;
     session.notice('info', `Waiting for ${turn.pending.map((handle) => `@${handle}`).join(', ')}`);
@@ -247,14 +250,22 @@ async function inviteMissing(
   const missing = recipients.filter(({ id }) => !session.others.some((one) => one.id === id));
   for (const person of missing) {
     if (!deps.options.autoInvite) {
-      throw new AnsweredHere('invite_refused', `@${spell(person)} is not in this room. /invite ${spell(person)} adds them.`);
+      throw new AnsweredHere(
+        'invite_refused',
+        `@${spell(person)} is not in this room. /invite ${spell(person)} adds them.`,
+      );
     }
     await invite(session, access, person, signal);
   }
 }
 
 /** Adds somebody to the room; somebody already there is fine. */
-export async function invite(session: Session, access: BandAccess, person: Person, signal: AbortSignal | null): Promise<void> {
+export async function invite(
+  session: Session,
+  access: BandAccess,
+  person: Person,
+  signal: AbortSignal | null,
+): Promise<void> {
   try {
     const participantId = person.id;
     const added = await access.rest.addParticipant(
@@ -269,7 +280,8 @@ export async function invite(session: Session, access: BandAccess, person: Perso
       return;
     }
     if (isGatewayError(error, 'BAND_FORBIDDEN') || isGatewayError(error, 'BAND_NOT_FOUND')) {
-      const why = platformFault(error).reason === 'plan_limit' ? 'the plan allows no more participants' : 'Band refused it';
+      const why =
+        platformFault(error).reason === 'plan_limit' ? 'the plan allows no more participants' : 'Band refused it';
       throw new AnsweredHere('invite_refused', `@${spell(person)} could not be added to the room: ${why}.`);
     }
     throw error;
@@ -302,7 +314,12 @@ function retitle(session: Session, text: string, { rest }: BandAccess, deps: Ses
   });
 }
 
-function noticeOfCancel(session: Session, { rest }: BandAccess, recipients: readonly Person[], deps: SessionDeps): void {
+function noticeOfCancel(
+  session: Session,
+  { rest }: BandAccess,
+  recipients: readonly Person[],
+  deps: SessionDeps,
+): void {
   const mentions = recipients.map(({ id, handle, name }) => ({ id, ...(handle === null ? {} : { handle }), name }));
   deps.background.run(async () => {
     await rest.postMessage(session.roomId, {
@@ -331,12 +348,17 @@ async function runBuiltIn(
     }
     case 'invite': {
       if (args === '') return 'Usage: /invite <peer> — a handle, slug or name. /peers lists them.';
-      const found = findPerson(session.reachable.filter(({ id }) => id !== access.self.id), args);
-      if (found.kind === 'none') throw new AnsweredHere('peer_not_found', `There is no peer "${args}" that this agent knows.`);
+      const found = findPerson(
+        session.reachable.filter(({ id }) => id !== access.self.id),
+        args,
+      );
+      if (found.kind === 'none')
+        throw new AnsweredHere('peer_not_found', `There is no peer "${args}" that this agent knows.`);
       if (found.kind === 'many') {
         throw new AnsweredHere('peer_ambiguous', `"${args}" could be several peers:\n${listPeople(found.people)}`);
       }
-      if (session.others.some(({ id }) => id === found.person.id)) return `@${spell(found.person)} is already in the room.`;
+      if (session.others.some(({ id }) => id === found.person.id))
+        return `@${spell(found.person)} is already in the room.`;
       await invite(session, access, found.person, signal);
       return `@${spell(found.person)} was added to the room.`;
     }

@@ -132,7 +132,9 @@ export type Mentions =
 export function findMentions(spoken: readonly string[], people: readonly Person[]): Mentions {
   const found = new Map<string, Person>();
   const spellings = people.flatMap((person) =>
-    [person.handle, slugOf(person), person.name].flatMap((text) => (text ? [{ text: text.toLowerCase(), person }] : [])),
+    [person.handle, slugOf(person), person.name].flatMap((text) =>
+      text ? [{ text: text.toLowerCase(), person }] : [],
+    ),
   );
   for (const text of spoken) {
     const masked = maskCode(text);

@@ -52,7 +52,8 @@ export function configOptions(
     ...people.filter(isAgent).flatMap(({ handle, name }) => (handle === null ? [] : [{ value: handle, name }])),
   ];
   // A chosen peer stays choosable after it has left: the value must be one of the list.
-  if (!targets.some(({ value }) => value === choices.target)) targets.push({ value: choices.target, name: choices.target });
+  if (!targets.some(({ value }) => value === choices.target))
+    targets.push({ value: choices.target, name: choices.target });
   return [
     {
       id: MODE_OPTION,

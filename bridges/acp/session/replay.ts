@@ -69,7 +69,9 @@ export async function readRoom(
 export function replayUpdates(history: RoomHistory, context: Omit<RowContext, 'replay' | 'late'>): SessionUpdate[] {
   const updates: SessionUpdate[] = [];
   if (history.omitted > 0) {
-    updates.push(sayUpdate(`${history.omitted} older messages are not shown here; they are in the Band room.`, { replay: true }));
+    updates.push(
+      sayUpdate(`${history.omitted} older messages are not shown here; they are in the Band room.`, { replay: true }),
+    );
   }
   for (const row of history.texts) {
     updates.push(

@@ -42,11 +42,10 @@ export interface SessionIndex {
    *
    * @throws {AcpFault} `invalid_cursor`
    */
-  page(query: {
-    readonly principal: string | null;
-    readonly cwd: string | null;
-    readonly cursor: string | null;
-  }): { readonly entries: readonly IndexEntry[]; readonly nextCursor: string | null };
+  page(query: { readonly principal: string | null; readonly cwd: string | null; readonly cursor: string | null }): {
+    readonly entries: readonly IndexEntry[];
+    readonly nextCursor: string | null;
+  };
   /** Finds sessions among the agent's rooms, at most once a minute; calls that come meanwhile share one scan. */
   scan(rest: BandRest, selfId: string, signal?: AbortSignal): Promise<void>;
   /** True until a first scan has succeeded. */

@@ -162,9 +162,13 @@ export class Session {
     }
     const at = this.#queue.findIndex(({ seq }) => seq > job.seq);
     this.#queue.splice(at < 0 ? this.#queue.length : at, 0, job);
-    job.cancel.signal.addEventListener('abort', () => {
-      this.#dropQueued(job);
-    }, { once: true });
+    job.cancel.signal.addEventListener(
+      'abort',
+      () => {
+        this.#dropQueued(job);
+      },
+      { once: true },
+    );
     this.#pump();
     return job.answer.promise;
   }
@@ -259,7 +263,12 @@ export class Session {
     if (!this.isAttached) return;
     if (!this.#participants.some(({ id }) => id === senderId)) this.#participantsAt = Number.NEGATIVE_INFINITY;
 
-    const updates = replyUpdates(row, { self, handleOf: (id) => this.handleOf(id), attribute: this.#attributes(senderId), late });
+    const updates = replyUpdates(row, {
+      self,
+      handleOf: (id) => this.handleOf(id),
+      attribute: this.#attributes(senderId),
+      late,
+    });
     if (turn && !turn.isOver) this.#show(row.id, updates);
     else this.#push(row.id, updates);
     if (turn) this.#tellTurn(turn, row, senderId, late);
@@ -287,7 +296,8 @@ export class Session {
         break;
       case 'next-turn':
         this.#keptPushes.push(...updates);
-        if (this.#keptPushes.length > MAX_KEPT_PUSHES) this.#keptPushes.splice(0, this.#keptPushes.length - MAX_KEPT_PUSHES);
+        if (this.#keptPushes.length > MAX_KEPT_PUSHES)
+          this.#keptPushes.splice(0, this.#keptPushes.length - MAX_KEPT_PUSHES);
         break;
       case 'never':
         break;
@@ -339,12 +349,18 @@ export class Session {
   }
 
   handleOf(id: string): string | null {
-    const person = this.reachable.find((one) => one.id === id) ?? (this.#deps.gate.access?.self.id === id ? this.#deps.gate.access.self : null);
+    const person =
+      this.reachable.find((one) => one.id === id) ??
+      (this.#deps.gate.access?.self.id === id ? this.#deps.gate.access.self : null);
     return person ? spell(person) : null;
   }
 
   /** @param fresh - asks Band even when the last answer is young */
-  async participants({ rest, self }: BandAccess, signal: AbortSignal | null, fresh = false): Promise<readonly Person[]> {
+  async participants(
+    { rest, self }: BandAccess,
+    signal: AbortSignal | null,
+    fresh = false,
+  ): Promise<readonly Person[]> {
     if (fresh || this.#deps.clock.now() - this.#participantsAt > PARTICIPANTS_FRESH_MS) {
       const listed = await rest.listParticipants(this.roomId, { signal: signal ?? undefined });
       this.setParticipants(listed.map(toPerson).filter(({ id }) => id !== self.id));

@@ -283,7 +283,9 @@ export class Sessions {
       const updates = replayUpdates(history, {
         self: access.self,
         handleOf: (id) => session.handleOf(id),
-        attribute: this.#deps.options.attribution === 'always' || (this.#deps.options.attribution === 'auto' && session.others.length > 1),
+        attribute:
+          this.#deps.options.attribution === 'always' ||
+          (this.#deps.options.attribution === 'auto' && session.others.length > 1),
       });
       for (const update of updates) {
         signal.throwIfAborted();

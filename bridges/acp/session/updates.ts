@@ -45,7 +45,11 @@ export function promptUpdates(row: ChatMessage, handleOf: HandleOf): SessionUpda
   return userUpdates(text, row.id, { replay: true });
 }
 
-export function userUpdates(text: string, messageId: string, about: Readonly<Record<string, unknown>>): SessionUpdate[] {
+export function userUpdates(
+  text: string,
+  messageId: string,
+  about: Readonly<Record<string, unknown>>,
+): SessionUpdate[] {
   return splitText(text).map((piece) => ({
     sessionUpdate: 'user_message_chunk',
     messageId,
@@ -56,7 +60,11 @@ export function userUpdates(text: string, messageId: string, about: Readonly<Rec
 
 /** Something the bridge itself says in the thread. */
 export function sayUpdate(text: string, about: Readonly<Record<string, unknown>> = {}): SessionUpdate {
-  return { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, _meta: meta({ local: true, ...about }) };
+  return {
+    sessionUpdate: 'agent_message_chunk',
+    content: { type: 'text', text },
+    _meta: meta({ local: true, ...about }),
+  };
 }
 
 export function thoughtUpdate(text: string): SessionUpdate {

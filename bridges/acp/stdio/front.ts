@@ -146,7 +146,10 @@ export function createFront(write: (line: string | Uint8Array) => Promise<void>)
 
   const introduce = async (to: Backend, again: readonly OpenRequest[]): Promise<void> => {
     if (!initialize || !('method' in initialize.message)) return;
-    if (again.some(({ method, frame }) => method === 'initialize' && frame === initialize) && open.has(idOf(initialize))) {
+    if (
+      again.some(({ method, frame }) => method === 'initialize' && frame === initialize) &&
+      open.has(idOf(initialize))
+    ) {
       await to.send(initialize);
     } else await ask(to, 'initialize', initialize.message.params);
     for (const [sessionId, { cwd, mcpServers }] of sessions) {

@@ -47,7 +47,7 @@ const STANDBY_MS = 60_000;
 export async function ownAgent(deps: OwnerDeps, signal: AbortSignal): Promise<'locked'> {
   const { server, clock, log } = deps;
   let conflict: 'supersede' | 'reject' = 'supersede';
-  for (let failures = 0; ; ) {
+  for (let failures = 0; ;) {
     signal.throwIfAborted();
     const credentials = await deps.credentials();
     if (!credentials) {
@@ -59,7 +59,10 @@ export async function ownAgent(deps: OwnerDeps, signal: AbortSignal): Promise<'l
     const stopped = deferred();
     let ran = false;
     const onAbort = () => {
-      agent.stop(null).catch(() => undefined).finally(stopped.resolve);
+      agent
+        .stop(null)
+        .catch(() => undefined)
+        .finally(stopped.resolve);
     };
     try {
       await abortable(agent.start(), signal);
@@ -93,9 +96,7 @@ export async function ownAgent(deps: OwnerDeps, signal: AbortSignal): Promise<'l
   }
 }
 
-type Next =
-  | { readonly kind: 'sign-in' }
-  | { readonly kind: 'again' | 'standby'; readonly ms: number };
+type Next = { readonly kind: 'sign-in' } | { readonly kind: 'again' | 'standby'; readonly ms: number };
 
 /** Tells the editors why they cannot be served now, and says when to try again. */
 function judge(
@@ -105,7 +106,10 @@ function judge(
   ran: boolean,
   conflict: 'supersede' | 'reject',
 ): Next {
-  const again = (): Next => ({ kind: 'again', ms: backoffMs(failures, { baseMs: FIRST_RETRY_MS, maxMs: LONGEST_RETRY_MS }) });
+  const again = (): Next => ({
+    kind: 'again',
+    ms: backoffMs(failures, { baseMs: FIRST_RETRY_MS, maxMs: LONGEST_RETRY_MS }),
+  });
   if (isRejection(error)) {
     server.gate.set({ kind: 'refused', fault: rejection(error) });
     return { kind: 'sign-in' };

@@ -183,7 +183,11 @@ describe('session/cancel', () => {
     expect(lab.ed.answerTo(id)?.result.stopReason).toBe('cancelled');
     expect(lab.server.sessions.size).toBe(0);
     expect((await lab.ed.request('session/close', { sessionId: 'nope' })).result).toEqual({});
-    const loaded = await lab.ed.request('session/load', { sessionId: lab.session, cwd: '/home/ana/shop', mcpServers: [] });
+    const loaded = await lab.ed.request('session/load', {
+      sessionId: lab.session,
+      cwd: '/home/ana/shop',
+      mcpServers: [],
+    });
     expect(loaded.result._meta['band.ai'].roomId).toBe(lab.session);
   });
 

@@ -61,13 +61,22 @@ describe('markers', () => {
 
   it('P-139 of the reference bridges are read', () => {
     const metadata = { acp_session_id: 'f'.repeat(32), acp_room_id: ROOM, acp_cwd: '/x', acp_mcp_servers: [] };
-    expect(parseMarker(rowOf(metadata), ROOM, SELF)).toMatchObject({ sessionId: 'f'.repeat(32), mode: null, cwd: '/x' });
+    expect(parseMarker(rowOf(metadata), ROOM, SELF)).toMatchObject({
+      sessionId: 'f'.repeat(32),
+      mode: null,
+      cwd: '/x',
+    });
   });
 
   it('P-032 keep arguments, environment, headers, user info and query of MCP servers out', () => {
     const summary = summarizeMcp([
       { name: 'files', command: '/bin/f', args: ['CANARY-1'], env: [{ name: 'T', value: 'CANARY-2' }] },
-      { type: 'http', name: 'web', url: 'https://u:CANARY-3@h.example:1/p?k=CANARY-4#CANARY-5', headers: [{ name: 'A', value: 'CANARY-6' }] },
+      {
+        type: 'http',
+        name: 'web',
+        url: 'https://u:CANARY-3@h.example:1/p?k=CANARY-4#CANARY-5',
+        headers: [{ name: 'A', value: 'CANARY-6' }],
+      },
       { type: 'sse', name: 'odd', url: 'not a url CANARY-7' },
     ]);
     expect(summary).toEqual([

@@ -20,7 +20,8 @@ async function open(options: LabOptions = {}, notices = false): Promise<Open> {
   const session = await ed.newSession();
   return { ...made, ed, session };
 }
-const posts = (lab: Lab) => lab.band.of('postMessage').map(({ args }) => args as { content: string; mentions: { id: string }[] });
+const posts = (lab: Lab) =>
+  lab.band.of('postMessage').map(({ args }) => args as { content: string; mentions: { id: string }[] });
 const both = { peers: [codex, reviewer], options: { peers: ['codex', 'reviewer'], deliveryPoll: 'off' } } as const;
 const say = (lab: Lab, from: FakePerson, text: string) => lab.band.say(lab.band.onlyRoom, from, text);
 
@@ -70,7 +71,10 @@ describe('what is posted', () => {
     const lab = await open({ options: { contextPreamble: 'never' } });
     lab.ed.prompt(lab.session, [
       { type: 'text', text: 'What does this do?' },
-      { type: 'resource', resource: { uri: 'file:///p/app.ts', mimeType: 'text/typescript', text: 'x\n```\n@ana/codex rm -rf\n' } },
+      {
+        type: 'resource',
+        resource: { uri: 'file:///p/app.ts', mimeType: 'text/typescript', text: 'x\n```\n@ana/codex rm -rf\n' },
+      },
       { type: 'resource_link', uri: 'file:///p/README.md', name: 'README.md' },
     ]);
     await lab.ed.settle();
@@ -83,12 +87,24 @@ describe('what is posted', () => {
   it('P-051 ACP-09 refuses what cannot travel, with the place; nothing is posted', async () => {
     const lab = await open();
     const cases: [unknown[], Record<string, unknown>][] = [
-      [[{ type: 'image', mimeType: 'image/png', data: 'iVBORw0KGgo=' }], { reason: 'unsupported_content', type: 'image', index: 0 }],
       [
-        [{ type: 'resource', resource: { uri: 'file:///l.bin', blob: 'AAECAw==' } }, { type: 'text', text: 'and this?' }],
+        [{ type: 'image', mimeType: 'image/png', data: 'iVBORw0KGgo=' }],
+        { reason: 'unsupported_content', type: 'image', index: 0 },
+      ],
+      [
+        [
+          { type: 'resource', resource: { uri: 'file:///l.bin', blob: 'AAECAw==' } },
+          { type: 'text', text: 'and this?' },
+        ],
         { reason: 'unsupported_content', type: 'blob', index: 0 },
       ],
-      [[{ type: 'hologram', data: 'x' }, { type: 'text', text: 'still there?' }], { reason: 'invalid_params' }],
+      [
+        [
+          { type: 'hologram', data: 'x' },
+          { type: 'text', text: 'still there?' },
+        ],
+        { reason: 'invalid_params' },
+      ],
       [[], { reason: 'empty_prompt' }],
       [[{ type: 'text', text: ' \u200b\n' }], { reason: 'empty_prompt' }],
     ];
@@ -105,7 +121,10 @@ describe('what is posted', () => {
       sessionId: lab.session,
       prompt: [{ type: 'text', text: 'x'.repeat(11) }],
     });
-    expect(answer.error).toMatchObject({ code: -32_602, data: { reason: 'prompt_too_large', chars: 11, maxChars: 10 } });
+    expect(answer.error).toMatchObject({
+      code: -32_602,
+      data: { reason: 'prompt_too_large', chars: 11, maxChars: 10 },
+    });
   });
 
   it('P-056 mentions carry id, handle and name, never this agent and nobody twice', async () => {
@@ -169,7 +188,10 @@ describe('what is posted', () => {
   it('P-058 a message whose fate is unknown is not repeated, and its late answer still appears', async () => {
     const lab = await open({ options: { deliveryPoll: 'off' } });
     lab.band.fail('postMessage', 'BAND_TIMEOUT');
-    const failed = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text: 'one' }] });
+    const failed = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: 'one' }],
+    });
     expect(failed.error).toMatchObject({ code: -32_603, data: { reason: 'post_unconfirmed', retryable: false } });
     expect(posts(lab)).toHaveLength(1);
     await say(lab, codex, 'I did get it');
@@ -187,11 +209,20 @@ describe('what is posted', () => {
       ['/invite reviewer', '@ana/reviewer is already'],
       ['/codex', 'Usage: /codex'],
     ] as const) {
-      const answer = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text }] });
-      expect(answer.result).toMatchObject({ stopReason: 'end_turn', _meta: { 'band.ai': { delivered: false, reason: 'command' } } });
+      const answer = await lab.ed.request('session/prompt', {
+        sessionId: lab.session,
+        prompt: [{ type: 'text', text }],
+      });
+      expect(answer.result).toMatchObject({
+        stopReason: 'end_turn',
+        _meta: { 'band.ai': { delivered: false, reason: 'command' } },
+      });
       expect(lab.ed.said().at(-1)).toContain(expected);
     }
-    const unknown = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text: '/invite x' }] });
+    const unknown = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: '/invite x' }],
+    });
     expect(unknown.result._meta['band.ai'].reason).toBe('peer_not_found');
     expect(posts(lab)).toEqual([]);
   });
@@ -203,7 +234,10 @@ describe('what is posted', () => {
     expect(one.band.of('addParticipant').map(({ args }) => args)).toEqual([codex.id]);
     expect(posts(one)).toHaveLength(1);
     const many = await open({ peers: [codex, reviewer], options: { peers: [] } });
-    const answer = await many.ed.request('session/prompt', { sessionId: many.session, prompt: [{ type: 'text', text: 'hi' }] });
+    const answer = await many.ed.request('session/prompt', {
+      sessionId: many.session,
+      prompt: [{ type: 'text', text: 'hi' }],
+    });
     expect(answer.result._meta['band.ai']).toEqual({ delivered: false, reason: 'no_recipient' });
     expect(many.ed.said()[0]).toContain('@ana/reviewer');
   });
@@ -243,7 +277,9 @@ describe('the life of a turn', () => {
       _meta: { 'band.ai': { delivered: true, recipients: ['ana/codex'], replied: ['ana/codex'], pending: [] } },
     });
     expect(lab.ed.said()).toEqual(['part one', 'part two']);
-    const last = lab.ed.frames.findLastIndex((frame) => (frame.params?.['update'] as any)?.content?.text === 'part two');
+    const last = lab.ed.frames.findLastIndex(
+      (frame) => (frame.params?.['update'] as any)?.content?.text === 'part two',
+    );
     expect(lab.ed.indexOf((frame) => frame.id === id)).toBeGreaterThan(last);
   });
 
@@ -257,7 +293,10 @@ describe('the life of a turn', () => {
     expect(lab.ed.answerTo(id)).toBeUndefined();
     await say(lab, reviewer, 'second');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({ replied: ['ana/codex', 'ana/reviewer'], pending: [] });
+    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({
+      replied: ['ana/codex', 'ana/reviewer'],
+      pending: [],
+    });
     expect(lab.ed.said(), 'P-101 names in front when several could have written').toEqual([
       '**@ana/codex:** first',
       '**@ana/reviewer:** second',
@@ -272,7 +311,10 @@ describe('the life of a turn', () => {
     await lab.clock.advance(19_999);
     expect(lab.ed.answerTo(id)).toBeUndefined();
     await lab.clock.advance(1);
-    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({ replied: ['ana/codex'], pending: ['ana/reviewer'] });
+    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({
+      replied: ['ana/codex'],
+      pending: ['ana/reviewer'],
+    });
     await say(lab, reviewer, 'too late');
     const late = lab.ed.updates('agent_message_chunk').at(-1);
     expect(late.content.text).toBe('**@ana/reviewer:** too late');
@@ -319,7 +361,10 @@ describe('the life of a turn', () => {
     const ids = Array.from({ length: 18 }, (_, i) => lab.ed.prompt(lab.session, `prompt ${i}`));
     await lab.ed.settle();
     expect(posts(lab)).toHaveLength(1);
-    expect(lab.ed.answerTo(ids[17]!)?.error).toMatchObject({ code: -32_600, data: { reason: 'prompt_queue_full', maxQueuedPrompts: 16 } });
+    expect(lab.ed.answerTo(ids[17]!)?.error).toMatchObject({
+      code: -32_600,
+      data: { reason: 'prompt_queue_full', maxQueuedPrompts: 16 },
+    });
     for (let i = 0; i < 17; i += 1) {
       expect(posts(lab)).toHaveLength(i + 1);
       await say(lab, codex, `answer ${i}`);
@@ -350,7 +395,10 @@ describe('the life of a turn', () => {
   it('P-079 a failure before posting leaves nothing behind', async () => {
     const lab = await open();
     lab.band.fail('listParticipants', 'BAND_UNAVAILABLE');
-    const failed = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text: 'one' }] });
+    const failed = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: 'one' }],
+    });
     expect(failed.error?.data).toMatchObject({ reason: 'platform_unavailable' });
     const id = lab.ed.prompt(lab.session, 'two');
     await lab.ed.settle();
@@ -393,7 +441,10 @@ describe('the life of a turn', () => {
     const lab = await open({ peers: [bob], options: { peers: ['bob'] } });
     const id = lab.ed.prompt(lab.session, 'hi Bob');
     await lab.ed.settle();
-    expect(lab.ed.answerTo(id)?.result).toMatchObject({ stopReason: 'end_turn', _meta: { 'band.ai': { delivered: true, recipients: ['bob'] } } });
+    expect(lab.ed.answerTo(id)?.result).toMatchObject({
+      stopReason: 'end_turn',
+      _meta: { 'band.ai': { delivered: true, recipients: ['bob'] } },
+    });
     await say(lab, bob, 'hello');
     expect(lab.ed.said()).toEqual(['hello']);
   });
@@ -405,7 +456,9 @@ describe('the life of a turn', () => {
     await lab.clock.advance(29_999);
     expect(lab.ed.updates('notice')).toEqual([]);
     await lab.clock.advance(1);
-    expect(lab.ed.updates('notice')).toEqual([{ sessionUpdate: 'notice', severity: 'info', title: 'Waiting for @ana/codex' }]);
+    expect(lab.ed.updates('notice')).toEqual([
+      { sessionUpdate: 'notice', severity: 'info', title: 'Waiting for @ana/codex' },
+    ]);
     await lab.clock.advance(59_999);
     expect(lab.ed.updates('notice')).toHaveLength(1);
     await lab.clock.advance(1);
@@ -419,7 +472,10 @@ describe('the life of a turn', () => {
     await lab.ed.settle();
     lab.band.onlyRoom.rows.find(({ message_type }) => message_type === 'text')!.delivery[codex.id] = 'failed';
     await lab.clock.advance(1_000);
-    expect(lab.ed.answerTo(id)?.error).toMatchObject({ code: -32_603, data: { reason: 'turn_failed', recipients: ['ana/codex'] } });
+    expect(lab.ed.answerTo(id)?.error).toMatchObject({
+      code: -32_603,
+      data: { reason: 'turn_failed', recipients: ['ana/codex'] },
+    });
   });
 
   it('P-164 the room goes away in a turn: cancelled, told, and unknown afterwards', async () => {
@@ -446,8 +502,15 @@ describe('the life of a turn', () => {
   it('a room that is gone without a word is found out at the next prompt', async () => {
     const lab = await open();
     lab.band.onlyRoom.participants.delete(lab.band.self.id);
-    const answer = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text: 'x' }] });
-    expect(answer.error).toMatchObject({ code: -32_002, message: 'Resource not found', data: { sessionId: lab.session } });
+    const answer = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: 'x' }],
+    });
+    expect(answer.error).toMatchObject({
+      code: -32_002,
+      message: 'Resource not found',
+      data: { sessionId: lab.session },
+    });
   });
 
   it('P-156 a connection that was taken over ends its turns with that reason', async () => {
@@ -470,7 +533,10 @@ describe('the life of a turn', () => {
   ] as const)('%s on the post is told as %i → %i %s', async (code, status, rpc, reason) => {
     const lab = await open();
     lab.band.fail('postMessage', code, 2, { status, code: 'some_code' });
-    const answer = await lab.ed.request('session/prompt', { sessionId: lab.session, prompt: [{ type: 'text', text: 'x' }] });
+    const answer = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: 'x' }],
+    });
     expect(answer.error).toMatchObject({ code: rpc, data: { reason, status, code: 'some_code', requestId: 'req-1' } });
   });
 });

@@ -33,21 +33,29 @@ describe('messages of the room', () => {
     const long = chunks.filter(({ messageId }) => messageId === first.id);
     expect(long).toHaveLength(2);
     expect(long.map(({ content }) => content.text).join('')).toBe(`**@ana/codex:** ${text}`);
-    expect(chunks.at(-1)._meta['band.ai'].sender).toEqual({ id: codex.id, type: 'Agent', handle: 'ana/codex', name: 'Codex' });
+    expect(chunks.at(-1)._meta['band.ai'].sender).toEqual({
+      id: codex.id,
+      type: 'Agent',
+      handle: 'ana/codex',
+      name: 'Codex',
+    });
   });
 
   it.each([
     ['always', '**@ana/codex:** hi'],
     ['never', 'hi'],
     ['auto', 'hi'],
-  ] as const)('P-101 with attribution %s an asked peer alone in the room is shown as %s', async (attribution, shown) => {
-    const lab = await open({ options: { attribution } });
-    lab.ed.prompt(lab.session, 'hello');
-    await lab.ed.settle();
-    await lab.band.say(room(lab), codex, 'hi');
-    await lab.ed.settle();
-    expect(lab.ed.said()).toEqual([shown]);
-  });
+  ] as const)(
+    'P-101 with attribution %s an asked peer alone in the room is shown as %s',
+    async (attribution, shown) => {
+      const lab = await open({ options: { attribution } });
+      lab.ed.prompt(lab.session, 'hello');
+      await lab.ed.settle();
+      await lab.band.say(room(lab), codex, 'hi');
+      await lab.ed.settle();
+      expect(lab.ed.said()).toEqual([shown]);
+    },
+  );
 
   it('P-103 come once, however often Band hands them over', async () => {
     const lab = await open();
@@ -147,7 +155,10 @@ describe('messages of the room', () => {
     });
     await lab.ed.settle();
     expect(lab.ed.updates('available_commands_update').length).toBe(asked + 1);
-    const targets = lab.ed.updates('config_option_update').at(-1).configOptions[1].options.map((one: any) => one.value);
+    const targets = lab.ed
+      .updates('config_option_update')
+      .at(-1)
+      .configOptions[1].options.map((one: any) => one.value);
     expect(targets).toContain('ana/carl');
     expect(lab.ed.updates('notice').map(({ title }) => title)).toEqual(['@ana/carl joined the room']);
     lab.server.sessions.participantsChanged(lab.session, {
@@ -155,7 +166,12 @@ describe('messages of the room', () => {
       person: { id: carl.id, name: carl.name, handle: carl.handle, type: 'Agent', description: null },
     });
     await lab.ed.settle();
-    expect(lab.ed.updates('config_option_update').at(-1).configOptions[1].options.map((one: any) => one.value)).not.toContain('ana/carl');
+    expect(
+      lab.ed
+        .updates('config_option_update')
+        .at(-1)
+        .configOptions[1].options.map((one: any) => one.value),
+    ).not.toContain('ana/carl');
   });
 
   it('P-109 notices go only to editors that show them', async () => {
@@ -223,14 +239,24 @@ describe('modes and options', () => {
 
   it('P-120 set_config_option answers the whole list, then tells of a changed mode', async () => {
     const lab = await open({ options: { modes } });
-    const target = await lab.ed.request('session/set_config_option', { sessionId: lab.session, configId: 'target', value: 'all' });
+    const target = await lab.ed.request('session/set_config_option', {
+      sessionId: lab.session,
+      configId: 'target',
+      value: 'all',
+    });
     expect(current(target.result)).toEqual(['code', 'all']);
     await lab.ed.settle();
     expect(lab.ed.updates('current_mode_update')).toEqual([]);
-    const mode = await lab.ed.request('session/set_config_option', { sessionId: lab.session, configId: 'mode', value: 'review' });
+    const mode = await lab.ed.request('session/set_config_option', {
+      sessionId: lab.session,
+      configId: 'mode',
+      value: 'review',
+    });
     expect(current(mode.result)).toEqual(['review', 'all']);
     await lab.ed.settle();
-    expect(lab.ed.updates('current_mode_update')).toEqual([{ sessionUpdate: 'current_mode_update', currentModeId: 'review' }]);
+    expect(lab.ed.updates('current_mode_update')).toEqual([
+      { sessionUpdate: 'current_mode_update', currentModeId: 'review' },
+    ]);
   });
 
   it('P-121 refuses unknown modes, options and values, and changes nothing', async () => {
@@ -241,13 +267,27 @@ describe('modes and options', () => {
       ['session/set_mode', { sessionId: 'nope', modeId: 'code' }, -32_002, 'unknown_session'],
       ['session/set_config_option', { sessionId: session, configId: 'nope', value: 'x' }, -32_602, 'unknown_option'],
       ['session/set_config_option', { sessionId: session, configId: 'mode', value: 'x' }, -32_602, 'invalid_value'],
-      ['session/set_config_option', { sessionId: session, configId: 'target', value: 'ana/nobody' }, -32_602, 'invalid_value'],
-      ['session/set_config_option', { sessionId: session, configId: 'mode', type: 'boolean', value: true }, -32_602, 'invalid_value'],
+      [
+        'session/set_config_option',
+        { sessionId: session, configId: 'target', value: 'ana/nobody' },
+        -32_602,
+        'invalid_value',
+      ],
+      [
+        'session/set_config_option',
+        { sessionId: session, configId: 'mode', type: 'boolean', value: true },
+        -32_602,
+        'invalid_value',
+      ],
       ['session/set_config_option', { sessionId: 'nope', configId: 'mode', value: 'code' }, -32_002, 'unknown_session'],
     ] as const) {
       expect((await lab.ed.request(method, params)).error).toMatchObject({ code, data: { reason } });
     }
-    const answer = await lab.ed.request('session/set_config_option', { sessionId: session, configId: 'target', value: 'auto' });
+    const answer = await lab.ed.request('session/set_config_option', {
+      sessionId: session,
+      configId: 'target',
+      value: 'auto',
+    });
     expect(current(answer.result)).toEqual(['code', 'auto']);
   });
 
@@ -270,7 +310,11 @@ describe('modes and options', () => {
     for (const modeId of ['review', 'code', 'review']) {
       await lab.ed.request('session/set_mode', { sessionId: lab.session, modeId });
     }
-    await lab.ed.request('session/set_config_option', { sessionId: lab.session, configId: 'target', value: 'ana/codex' });
+    await lab.ed.request('session/set_config_option', {
+      sessionId: lab.session,
+      configId: 'target',
+      value: 'ana/codex',
+    });
     await lab.clock.advance(2_000);
     const markers = lab.band.of('postEvent').map(({ args }) => (args as any).metadata);
     expect(markers.length).toBeLessThanOrEqual(3);
@@ -278,7 +322,11 @@ describe('modes and options', () => {
     const fresh = await createLab({ band: lab.band, options: { modes } });
     labs.push(fresh);
     const again = await fresh.editor();
-    const { result } = await again.request('session/resume', { sessionId: lab.session, cwd: '/home/ana/shop', mcpServers: [] });
+    const { result } = await again.request('session/resume', {
+      sessionId: lab.session,
+      cwd: '/home/ana/shop',
+      mcpServers: [],
+    });
     expect(result.modes.currentModeId).toBe('review');
     expect(current(result)).toEqual(['review', 'ana/codex']);
   });

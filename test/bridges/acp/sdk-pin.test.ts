@@ -24,7 +24,12 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const INITIALIZE = { jsonrpc: '2.0', id: 'init', method: 'initialize', params: { protocolVersion: 1, clientCapabilities: {} } };
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 'init',
+  method: 'initialize',
+  params: { protocolVersion: 1, clientCapabilities: {} },
+};
 
 function basic(app: AgentApp = agent()): AgentApp {
   return app
@@ -48,7 +53,11 @@ function wire(app: AgentApp, options?: { maxMessageBytes: number }): Wire {
     },
   });
   const connection = app.connect(
-    ndJsonStream(Writable.toWeb(output) as WritableStream<Uint8Array>, Readable.toWeb(input) as ReadableStream<Uint8Array>, options),
+    ndJsonStream(
+      Writable.toWeb(output) as WritableStream<Uint8Array>,
+      Readable.toWeb(input) as ReadableStream<Uint8Array>,
+      options,
+    ),
   );
   const made: Wire = {
     write: (data) => input.write(data),
@@ -80,7 +89,9 @@ describe('the protocol SDK', () => {
     before.send({ jsonrpc: '2.0', id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } });
     expect(code((await before.frames(1))[0])).toBe(-32_600);
     const behind = wire(basic());
-    behind.write(`${JSON.stringify(INITIALIZE)}\n${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } })}\n`);
+    behind.write(
+      `${JSON.stringify(INITIALIZE)}\n${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'session/new', params: { cwd: '/', mcpServers: [] } })}\n`,
+    );
     const answers = await behind.frames(2);
     expect(code(answers.find(({ id }) => id === 1))).toBe(-32_600);
   });
@@ -245,6 +256,10 @@ describe('the protocol SDK', () => {
     });
     const one = await ready(app);
     one.send({ jsonrpc: '2.0', id: 1, method: 'session/list', params: {} });
-    expect((await one.frames(1))[0]?.['error']).toEqual({ code: -32_002, message: 'Resource not found', data: { sessionId: 'x' } });
+    expect((await one.frames(1))[0]?.['error']).toEqual({
+      code: -32_002,
+      message: 'Resource not found',
+      data: { sessionId: 'x' },
+    });
   });
 });

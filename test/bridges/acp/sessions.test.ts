@@ -28,14 +28,20 @@ const texts = (ed: EditorEnd) =>
   });
 
 /** A room as this bridge leaves it, with `turns` prompts and answers. */
-function pastRoom(band: FakeBand, turns: number, more: { id?: string; marker?: Record<string, unknown> } = {}): FakeRoom {
+function pastRoom(
+  band: FakeBand,
+  turns: number,
+  more: { id?: string; marker?: Record<string, unknown> } = {},
+): FakeRoom {
   const room = band.addRoom(more.id);
   room.participants.set(codex.id, codex);
   const metadata = { acp_session_id: room.id, acp_room_id: room.id, acp_cwd: cwd, acp_mcp_servers: [], ...more.marker };
   band.addRow(room, band.self, 'ACP session context', { message_type: 'task', metadata });
   for (let i = 0; i < turns; i += 1) {
     const context = i === 0 ? `\n\n[ACP Session Context]\nEditor: Zed 1\nEditor cwd: ${cwd}` : '';
-    band.addRow(room, band.self, `@[[${codex.id}]] question ${i}${context}`, { metadata: { mentions: [{ id: codex.id }] } });
+    band.addRow(room, band.self, `@[[${codex.id}]] question ${i}${context}`, {
+      metadata: { mentions: [{ id: codex.id }] },
+    });
     band.addRow(room, codex, `@[[${band.self.id}]] answer ${i}`, { metadata: { mentions: [{ id: band.self.id }] } });
   }
   return room;
@@ -48,7 +54,9 @@ describe('session/load', () => {
     const lab = await start({ band });
     const answer = await load(lab.ed, room.id);
     expect(texts(lab.ed)).toEqual(['user_: question 0', 'agent: answer 0', 'user_: question 1', 'agent: answer 1']);
-    expect(lab.ed.frames.findLastIndex(({ params }) => (params?.['update'] as any)?.content)).toBeLessThan(lab.ed.frames.indexOf(answer));
+    expect(lab.ed.frames.findLastIndex(({ params }) => (params?.['update'] as any)?.content)).toBeLessThan(
+      lab.ed.frames.indexOf(answer),
+    );
     expect(answer.result.modes.currentModeId).toBe('default');
     const chunk = lab.ed.updates('agent_message_chunk')[0];
     expect(chunk._meta['band.ai'].replay).toBe(true);
@@ -58,7 +66,9 @@ describe('session/load', () => {
     await lab.clock.advance(300);
     expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
     expect(band.rooms.size).toBe(1);
-    expect((band.of('postMessage')[0]?.args as any).content, 'the context is not due again').toBe('@ana/codex question 2');
+    expect((band.of('postMessage')[0]?.args as any).content, 'the context is not due again').toBe(
+      '@ana/codex question 2',
+    );
     expect(band.of('renameChat')).toEqual([]);
   });
 
@@ -156,13 +166,21 @@ describe('session/load', () => {
     await band.say(hex, codex, 'going on');
     await lab.clock.advance(300);
     expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
-    expect(lab.ed.frames.filter(({ params }) => params?.['sessionId'] === hex.id), 'updates carry the id the editor knows').toEqual([]);
+    expect(
+      lab.ed.frames.filter(({ params }) => params?.['sessionId'] === hex.id),
+      'updates carry the id the editor knows',
+    ).toEqual([]);
   });
 
   it('P-140 forged markers make no session', async () => {
     const band = new FakeBand([codex]);
     const room = band.addRoom();
-    const forged = { acp_session_id: room.id, acp_room_id: room.id, acp_cwd: '/evil', mentions: [{ id: band.self.id }] };
+    const forged = {
+      acp_session_id: room.id,
+      acp_room_id: room.id,
+      acp_cwd: '/evil',
+      mentions: [{ id: band.self.id }],
+    };
     band.addRow(room, codex, 'x', { message_type: 'task', metadata: forged });
     band.addRow(room, codex, 'x', { metadata: forged });
     band.addRow(room, band.self, 'x', { message_type: 'task', metadata: { ...forged, acp_room_id: randomUUID() } });
@@ -199,7 +217,12 @@ describe('session/load', () => {
     await lab.ed.settle();
     await lab.ed.settle();
     expect(ids.map((id) => lab.ed.answerTo(id)?.result !== undefined)).toEqual([true, true]);
-    expect(texts(lab.ed).slice(0, 4)).toEqual(['user_: question 0', 'agent: answer 0', 'user_: question 0', 'agent: answer 0']);
+    expect(texts(lab.ed).slice(0, 4)).toEqual([
+      'user_: question 0',
+      'agent: answer 0',
+      'user_: question 0',
+      'agent: answer 0',
+    ]);
     await band.say(room, codex, 'going on');
     await lab.clock.advance(300);
     expect(lab.ed.answerTo(prompt)?.result.stopReason).toBe('end_turn');
@@ -299,7 +322,10 @@ describe('session/delete', () => {
     await lab.ed.settle();
     expect((await lab.ed.request('session/delete', { sessionId: session })).result).toEqual({});
     expect(lab.ed.answerTo(prompt)?.result.stopReason).toBe('cancelled');
-    expect((lab.band.of('postEvent').at(-1)?.args as any).metadata).toMatchObject({ acp_room_id: session, acp_deleted: true });
+    expect((lab.band.of('postEvent').at(-1)?.args as any).metadata).toMatchObject({
+      acp_room_id: session,
+      acp_deleted: true,
+    });
     expect((await lab.ed.request('session/list', {})).result).toEqual({ sessions: [] });
     expect((await load(lab.ed, session)).error?.code).toBe(-32_002);
     const events = lab.band.of('postEvent').length;
@@ -316,11 +342,14 @@ describe('principals', () => {
     const bob = await lab.editor({ principal: 'bob' });
     const mine = await lab.ed.newSession();
     const his = await bob.newSession();
-    const ids = async (ed: EditorEnd) => (await ed.request('session/list', {})).result.sessions.map((one: any) => one.sessionId);
+    const ids = async (ed: EditorEnd) =>
+      (await ed.request('session/list', {})).result.sessions.map((one: any) => one.sessionId);
     expect(await ids(lab.ed)).toEqual([mine]);
     expect(await ids(bob)).toEqual([his]);
     expect((await load(bob, mine)).error?.code).toBe(-32_002);
-    expect((await bob.request('session/prompt', { sessionId: mine, prompt: [{ type: 'text', text: 'x' }] })).error?.code).toBe(-32_002);
+    expect(
+      (await bob.request('session/prompt', { sessionId: mine, prompt: [{ type: 'text', text: 'x' }] })).error?.code,
+    ).toBe(-32_002);
     expect((await bob.request('session/delete', { sessionId: mine })).result).toEqual({});
     expect(await ids(lab.ed)).toEqual([mine]);
   });

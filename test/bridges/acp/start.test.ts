@@ -61,7 +61,14 @@ describe('the start of a connection', () => {
     ] as const) {
       expect((await editor.request(method, params)).result, method).toBeDefined();
     }
-    for (const method of ['session/fork', 'logout', 'session/set_title', 'providers/list', '_vendor/x', 'session/telepathy']) {
+    for (const method of [
+      'session/fork',
+      'logout',
+      'session/set_title',
+      'providers/list',
+      '_vendor/x',
+      'session/telepathy',
+    ]) {
       expect((await editor.request(method, { sessionId: session })).error).toMatchObject({
         code: -32_601,
         data: { reason: 'unknown_method', method },
@@ -163,7 +170,10 @@ describe('authentication', () => {
 describe('session/new', () => {
   it('P-030 makes one room, invites each configured peer once, then marks the room', async () => {
     const reviewer = person('reviewer');
-    const { band, ...rest } = await lab({ peers: [codex, reviewer], options: { peers: ['codex', 'ana/reviewer', 'Codex'] } });
+    const { band, ...rest } = await lab({
+      peers: [codex, reviewer],
+      options: { peers: ['codex', 'ana/reviewer', 'Codex'] },
+    });
     const session = await (await rest.editor()).newSession();
     const made = band.calls.filter(({ method }) => method !== 'listPeers');
     expect(made.map(({ method, args }) => [method, method === 'addParticipant' ? args : null])).toEqual([
@@ -181,7 +191,12 @@ describe('session/new', () => {
     const session = await editor.newSession({
       mcpServers: [
         { name: 'files', command: '/bin/f', args: ['CANARY'], env: [{ name: 'T', value: 'CANARY' }] },
-        { type: 'http', name: 'web', url: 'https://u:CANARY@h.example/p?k=CANARY', headers: [{ name: 'A', value: 'CANARY' }] },
+        {
+          type: 'http',
+          name: 'web',
+          url: 'https://u:CANARY@h.example/p?k=CANARY',
+          headers: [{ name: 'A', value: 'CANARY' }],
+        },
       ],
     });
     editor.prompt(session, 'hi');
@@ -254,7 +269,9 @@ describe('session/new', () => {
       const before = editor.frames.length;
       await editor.request(method, { sessionId: session, cwd: '/home/ana/shop', mcpServers: [] });
       await editor.settle();
-      const after = editor.frames.slice(before).map((frame) => (frame.params?.['update'] as any)?.sessionUpdate ?? 'answer');
+      const after = editor.frames
+        .slice(before)
+        .map((frame) => (frame.params?.['update'] as any)?.sessionUpdate ?? 'answer');
       expect(after).toContain('available_commands_update');
     }
     expect(editor.updates('available_commands_update', session)[0].availableCommands.at(-1)).toEqual({
@@ -306,8 +323,12 @@ describe('session/new', () => {
     expect(made.server.sessions.size).toBe(2);
     const answer = await editor.request('session/new', { cwd: '/x', mcpServers: [] });
     expect(answer.error).toMatchObject({ code: -32_603, data: { reason: 'session_limit', retryable: true } });
-    await editor.request('session/close', { sessionId: (await editor.request('session/list', {})).result.sessions[0].sessionId });
-    expect((await editor.request('session/load', { sessionId: first, cwd: '/x', mcpServers: [] })).result).toBeDefined();
+    await editor.request('session/close', {
+      sessionId: (await editor.request('session/list', {})).result.sessions[0].sessionId,
+    });
+    expect(
+      (await editor.request('session/load', { sessionId: first, cwd: '/x', mcpServers: [] })).result,
+    ).toBeDefined();
   });
 
   it('P-041 one refused peer of two is a warning, all refused fail the session', async () => {

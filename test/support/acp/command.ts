@@ -69,7 +69,10 @@ export class AcpCommand {
   }
 
   async answer(id: string | number | null): Promise<Frame> {
-    return this.until(() => this.frames.find((frame) => frame.id === id && frame.method === undefined), `the answer to ${id}`);
+    return this.until(
+      () => this.frames.find((frame) => frame.id === id && frame.method === undefined),
+      `the answer to ${id}`,
+    );
   }
 
   request(method: string, params: unknown): Promise<Frame> {

@@ -74,7 +74,9 @@ export class FakeBand {
     this.hooks.push((call) => {
       if (call.method !== method || left <= 0) return;
       left -= 1;
-      const api = cause ? new ApiError({ statusCode: cause.status, code: cause.code ?? null, requestId: 'req-1' }) : undefined;
+      const api = cause
+        ? new ApiError({ statusCode: cause.status, code: cause.code ?? null, requestId: 'req-1' })
+        : undefined;
       throw new GatewayError(code, api ? { cause: api } : {});
     });
   }
@@ -145,7 +147,13 @@ export class FakeBand {
         .filter(({ participants }) => participants.has(this.self.id))
         .map((room) => this.#wire(room));
       const data = all.slice((page - 1) * pageSize, page * pageSize);
-      return { data, page, pageSize, totalCount: all.length, totalPages: Math.max(1, Math.ceil(all.length / pageSize)) };
+      return {
+        data,
+        page,
+        pageSize,
+        totalCount: all.length,
+        totalPages: Math.max(1, Math.ceil(all.length / pageSize)),
+      };
     },
     createChat: async (): Promise<ChatRoom> => {
       await this.#called('createChat', null, null);
@@ -169,19 +177,30 @@ export class FakeBand {
       await this.#called('postMessage', roomId, message);
       signal?.throwIfAborted();
       const room = this.#mine(roomId);
-      if (message.mentions.length === 0) throw new GatewayError('BAND_INVALID', { cause: new ApiError({ statusCode: 422, code: 'mentions_required' }) });
+      if (message.mentions.length === 0)
+        throw new GatewayError('BAND_INVALID', { cause: new ApiError({ statusCode: 422, code: 'mentions_required' }) });
       const mentioned = message.mentions.map(({ id }) => {
         const found = room.participants.get(id ?? '');
-        if (!found || found.id === this.self.id) throw new GatewayError('BAND_INVALID', { cause: new ApiError({ statusCode: 422, code: 'mentioned_participant_not_in_room' }) });
+        if (!found || found.id === this.self.id)
+          throw new GatewayError('BAND_INVALID', {
+            cause: new ApiError({ statusCode: 422, code: 'mentioned_participant_not_in_room' }),
+          });
         return found;
       });
       let content = message.content;
-      for (const one of mentioned) content = content.replaceAll(new RegExp(`(?<!\\w)@(?:${one.handle}|${one.name})(?![\\w/-])`, 'g'), `@[[${one.id}]]`);
+      for (const one of mentioned)
+        content = content.replaceAll(
+          new RegExp(`(?<!\\w)@(?:${one.handle}|${one.name})(?![\\w/-])`, 'g'),
+          `@[[${one.id}]]`,
+        );
       const row = this.addRow(room, this.self, content, { metadata: { mentions: message.mentions } });
       this.onPrompt?.(room, row, mentioned);
       return { id: row.id, success: true, recipients: mentioned };
     },
-    postEvent: async (roomId: string, event: { content: string; messageType: string; metadata?: Record<string, unknown> }) => {
+    postEvent: async (
+      roomId: string,
+      event: { content: string; messageType: string; metadata?: Record<string, unknown> },
+    ) => {
       await this.#called('postEvent', roomId, event);
       const row = this.addRow(this.#mine(roomId), this.self, event.content, {
         message_type: event.messageType,
@@ -189,7 +208,10 @@ export class FakeBand {
       });
       return { id: row.id, message_type: event.messageType, success: true };
     },
-    getContext: async (roomId: string, { cursor, limit = 50 }: { cursor?: string; limit?: number } = {}): Promise<CursorPage<ChatMessage>> => {
+    getContext: async (
+      roomId: string,
+      { cursor, limit = 50 }: { cursor?: string; limit?: number } = {},
+    ): Promise<CursorPage<ChatMessage>> => {
       await this.#called('getContext', roomId, { cursor });
       const rows = this.#mine(roomId).rows.filter((row) => this.#sees(row));
       const from = cursor === undefined ? 0 : Number(cursor);
@@ -209,8 +231,10 @@ export class FakeBand {
     addParticipant: async (roomId: string, { participantId }: { participantId: string }): Promise<ChatParticipant> => {
       await this.#called('addParticipant', roomId, participantId);
       const room = this.#mine(roomId);
-      if (this.refusedInvites.has(participantId)) throw new GatewayError('BAND_FORBIDDEN', { cause: new ApiError({ statusCode: 403 }) });
-      if (room.participants.has(participantId)) throw new GatewayError('BAND_CONFLICT', { cause: new ApiError({ statusCode: 409 }) });
+      if (this.refusedInvites.has(participantId))
+        throw new GatewayError('BAND_FORBIDDEN', { cause: new ApiError({ statusCode: 403 }) });
+      if (room.participants.has(participantId))
+        throw new GatewayError('BAND_CONFLICT', { cause: new ApiError({ statusCode: 409 }) });
       const found = [...this.peers, this.owner].find(({ id }) => id === participantId);
       if (!found) throw new GatewayError('BAND_NOT_FOUND', { cause: new ApiError({ statusCode: 404 }) });
       room.participants.set(found.id, found);
@@ -227,7 +251,8 @@ export class FakeBand {
 
   #mine(roomId: string): FakeRoom {
     const room = this.rooms.get(roomId);
-    if (!room?.participants.has(this.self.id)) throw new GatewayError('BAND_NOT_FOUND', { cause: new ApiError({ statusCode: 404 }) });
+    if (!room?.participants.has(this.self.id))
+      throw new GatewayError('BAND_NOT_FOUND', { cause: new ApiError({ statusCode: 404 }) });
     return room;
   }
 

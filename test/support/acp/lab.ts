@@ -175,7 +175,9 @@ export class EditorEnd {
 
   prompt(sessionId: string, text: string | unknown[], id?: string | number): string | number {
     const prompt = typeof text === 'string' ? [{ type: 'text', text }] : text;
-    return id === undefined ? this.ask('session/prompt', { sessionId, prompt }) : this.ask('session/prompt', { sessionId, prompt }, id);
+    return id === undefined
+      ? this.ask('session/prompt', { sessionId, prompt })
+      : this.ask('session/prompt', { sessionId, prompt }, id);
   }
 
   /** Updates of one kind, of one session where one is named. */

@@ -17,7 +17,9 @@ function route(text: string, more: Partial<RouteInput> & { resource?: string } =
   const prompt = flattenPrompt(
     [
       { type: 'text', text },
-      ...(resource === undefined ? [] : [{ type: 'resource' as const, resource: { uri: 'file:///r', text: resource } }]),
+      ...(resource === undefined
+        ? []
+        : [{ type: 'resource' as const, resource: { uri: 'file:///r', text: resource } }]),
     ],
     options,
   );
@@ -34,18 +36,27 @@ function route(text: string, more: Partial<RouteInput> & { resource?: string } =
     ...rest,
   });
 }
-const handles = (found: ReturnType<typeof route>) => (found.kind === 'post' ? found.recipients.map(({ handle }) => handle) : found);
+const handles = (found: ReturnType<typeof route>) =>
+  found.kind === 'post' ? found.recipients.map(({ handle }) => handle) : found;
 
 describe('routePrompt', () => {
   it('P-053 a slash command at the very start chooses the peer, in any case, and its body is kept verbatim', () => {
-    expect(route('/CODEX  why\n\n  does it?')).toMatchObject({ kind: 'post', recipients: [codex], text: ' why\n\n  does it?' });
+    expect(route('/CODEX  why\n\n  does it?')).toMatchObject({
+      kind: 'post',
+      recipients: [codex],
+      text: ' why\n\n  does it?',
+    });
     expect(route('/ship it')).toMatchObject({ kind: 'post', recipients: [tester], text: 'it' });
     expect(route('/codex\nfirst line')).toMatchObject({ recipients: [codex], text: 'first line' });
   });
 
   it('P-053 an unknown command, or one that is not at the start, is text', () => {
     expect(route('/etc/passwd is long')).toMatchObject({ kind: 'post', text: '/etc/passwd is long' });
-    expect(route('/unknown thing')).toMatchObject({ kind: 'post', text: '/unknown thing', recipients: [codex, reviewer] });
+    expect(route('/unknown thing')).toMatchObject({
+      kind: 'post',
+      text: '/unknown thing',
+      recipients: [codex, reviewer],
+    });
     expect(route(' /codex thing')).toMatchObject({ text: ' /codex thing', recipients: [codex, reviewer] });
     expect(parseCommand('text')).toBeNull();
   });
@@ -108,7 +119,14 @@ describe('findMentions', () => {
   });
 
   it('P-054 looks into neither code nor links', () => {
-    for (const text of ['`@codex`', '```\n@codex\n```', '~~~js\n@codex', '[@codex](http://x)', '<https://x/@codex>', 'https://x.dev/@codex']) {
+    for (const text of [
+      '`@codex`',
+      '```\n@codex\n```',
+      '~~~js\n@codex',
+      '[@codex](http://x)',
+      '<https://x/@codex>',
+      'https://x.dev/@codex',
+    ]) {
       expect(found(text)).toEqual([]);
     }
     expect(found('`code` then @codex')).toEqual(['ana/codex']);

@@ -70,16 +70,24 @@ describe('the front of a stdio process', () => {
     await front.use(mine.open, { resend: false });
     expect(owner.closed).toBe(true);
     expect(out).toEqual([
-      { jsonrpc: '2.0', id: 4, error: expect.objectContaining({ code: -32_603, data: { reason: 'gateway_lost', retryable: true } }) },
+      {
+        jsonrpc: '2.0',
+        id: 4,
+        error: expect.objectContaining({ code: -32_603, data: { reason: 'gateway_lost', retryable: true } }),
+      },
     ]);
-    expect(mine.got.map((message) => [(message as { method: string }).method, (message as { params: unknown }).params])).toEqual([
+    expect(
+      mine.got.map((message) => [(message as { method: string }).method, (message as { params: unknown }).params]),
+    ).toEqual([
       ['initialize', { protocolVersion: 1 }],
       ['session/resume', { sessionId: 's1', cwd: '/a', mcpServers: [] }],
     ]);
     await owner.say({ jsonrpc: '2.0', id: 4, result: {} });
     await send({ id: 5, method: 'session/prompt', params: { sessionId: 's1' } });
     await mine.say({ jsonrpc: '2.0', id: 5, result: { stopReason: 'end_turn' } });
-    expect(out.slice(1), 'the lost one has no voice any more').toEqual([{ jsonrpc: '2.0', id: 5, result: { stopReason: 'end_turn' } }]);
+    expect(out.slice(1), 'the lost one has no voice any more').toEqual([
+      { jsonrpc: '2.0', id: 5, result: { stopReason: 'end_turn' } },
+    ]);
   });
 
   it('P-155 requests that nothing was done for go to the owner, in order', async () => {
@@ -93,7 +101,10 @@ describe('the front of a stdio process', () => {
     await front.use(owner.open, { resend: true });
     expect(methodsOf(owner)).toEqual(['initialize', 'session/new', 'session/list']);
     expect((owner.got[1] as { id: number }).id).toBe(1);
-    expect(out.map(({ id }) => id), 'the second initialize is not answered to the editor').toEqual([0]);
+    expect(
+      out.map(({ id }) => id),
+      'the second initialize is not answered to the editor',
+    ).toEqual([0]);
   });
 
   it('frames that come during a change wait for it and reach the new backend once', async () => {

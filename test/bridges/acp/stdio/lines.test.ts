@@ -20,7 +20,10 @@ function split(chunks: Iterable<Uint8Array>, maxBytes = 1_000_000) {
 function read(chunks: Iterable<Uint8Array>, maxBytes = 1_000_000) {
   const frames: Frame[] = [];
   const faults: unknown[] = [];
-  const reader = createFrameReader(maxBytes, { onFrame: (frame) => frames.push(frame), onFault: (answer) => faults.push(answer) });
+  const reader = createFrameReader(maxBytes, {
+    onFrame: (frame) => frames.push(frame),
+    onFault: (answer) => faults.push(answer),
+  });
   for (const chunk of chunks) reader.push(chunk);
   reader.end();
   return { frames, faults };
@@ -42,7 +45,9 @@ describe('lines', () => {
   });
 
   it('P-008 a line over the limit is skipped to its end and the next one is read', () => {
-    const chunks = [`{"id":7,"x":"`, 'y'.repeat(500), 'z'.repeat(500), '"}\n{"ok":1}\n'].map((part) => utf8.encode(part));
+    const chunks = [`{"id":7,"x":"`, 'y'.repeat(500), 'z'.repeat(500), '"}\n{"ok":1}\n'].map((part) =>
+      utf8.encode(part),
+    );
     const { lines, heads } = split(chunks, 100);
     expect(lines).toEqual(['{"ok":1}']);
     expect(heads).toHaveLength(1);
@@ -84,7 +89,10 @@ describe('frames', () => {
   });
 
   it('P-008 a frame over the limit is refused with its id', () => {
-    const { faults } = read([utf8.encode(`{"jsonrpc":"2.0","id":"big","method":"x","params":"${'x'.repeat(2_000)}"}\n`)], 1_024);
+    const { faults } = read(
+      [utf8.encode(`{"jsonrpc":"2.0","id":"big","method":"x","params":"${'x'.repeat(2_000)}"}\n`)],
+      1_024,
+    );
     expect(faults).toEqual([
       {
         jsonrpc: '2.0',
