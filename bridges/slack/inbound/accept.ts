@@ -15,6 +15,8 @@ export interface Arrival {
   readonly retryReason?: string | null;
   /** Replaces the key that the payload gives, for what Slack did not send by itself. */
   readonly key?: string;
+  /** See {@link SlackRecord.again}. */
+  readonly again?: boolean;
 }
 
 /** `challenge` wants to be answered with its text; the other two are acknowledged. */
@@ -50,7 +52,7 @@ export function createAccept({ inbox, clock, metrics, deadlineMs }: AcceptDeps):
     received.inc({ app: slug, transport, kind: delivery.kind, type: typeOf(delivery) });
 
     const id = arrival.key ?? deliveryKey(slug, delivery, payload);
-    const body: SlackRecord = { slug, transport, receivedAt: begun, retryNum, retryReason, payload };
+    const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again: arrival.again ?? false };
     const accepted = await withDeadline(clock, deadlineMs, signal, () =>
       inbox.accept({ id, lane: laneOf(slug, delivery), body }),
     );

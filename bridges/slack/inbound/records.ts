@@ -11,6 +11,8 @@ export const slackRecordSchema = z.object({
   retryNum: z.number().nullable(),
   retryReason: z.string().nullable(),
   payload: z.unknown(),
+  /** Somebody asked for it once more: that it was seen before does not count. */
+  again: z.boolean().default(false),
 });
 export type SlackRecord = z.infer<typeof slackRecordSchema>;
 
