@@ -51,6 +51,33 @@ export async function retryAcks(env: RoomEnvironment, room: RoomState): Promise<
   return true;
 }
 
+/** Tells the platform that an attempt failed. @returns false when the platform does not know yet */
+export async function markFailed(
+  env: RoomEnvironment,
+  room: RoomState,
+  messageId: string,
+  text: string,
+): Promise<boolean> {
+  const { roomId, controls } = room;
+  try {
+    const mark = await env.rest.markFailed(roomId, messageId, text, { signal: env.lastResort });
+    if (mark.kind === 'stopped') room.stoppedByPlatform(controls);
+    return mark.kind === 'accepted';
+  } catch (error) {
+    env.log.warn({ err: error, roomId, messageId }, 'a failed message could not be marked');
+    return isGatewayError(error, 'BAND_INVALID') || isGatewayError(error, 'BAND_NOT_FOUND');
+  }
+}
+
+/** Repeats the final `failed` marks that could not be made; nothing waits for them. */
+export async function retryFailMarks(env: RoomEnvironment, room: RoomState): Promise<void> {
+  const { roomId } = room;
+  for (const [messageId, text] of env.ledger.failPendingOf(roomId)) {
+    if (room.ended) return;
+    if (await markFailed(env, room, messageId, text)) env.ledger.failMarked(roomId, messageId);
+  }
+}
+
 function taken(env: RoomEnvironment, room: RoomState, messageId: string, mark: MarkResult, controls: number): boolean {
   if (mark.kind === 'stopped') {
     room.stoppedByPlatform(controls);

@@ -9,6 +9,7 @@ import type { BandLink } from '../platform/link-port.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import type { AgentControl } from '../platform/wire/socket-events.js';
 import { AttemptBook } from './attempts.js';
+import { commonSignal } from './common-signal.js';
 import { ControlRouter } from './control.js';
 import { Deadlines } from './deadlines.js';
 import { ExecutionContext } from './execution-context.js';
@@ -66,7 +67,7 @@ export class AgentRuntime {
   /** Those who wait for a room to become live. */
   readonly #waiting = new Map<string, Deferred>();
   readonly #control = new ControlRouter();
-  readonly #lastResort = new AbortController();
+  readonly #lastResort = commonSignal();
   readonly #background: Background;
   #hubRoomId: string | null = null;
   #stopping = false;

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../platform/wire/objects.js';
-import { retryAcks } from './acknowledge.js';
+import { retryAcks, retryFailMarks } from './acknowledge.js';
 import type { RoomEnvironment, RoomState } from './room-state.js';
 import type { PassResult } from './schedule.js';
 import { workMessage, type WorkOutcome } from './work-message.js';
@@ -19,21 +19,27 @@ export type CatchUpResult = PassResult | 'deferred' | 'void';
  * and again until it has none (R-194 to R-197).
  */
 export async function catchUp(env: RoomEnvironment, room: RoomState): Promise<CatchUpResult> {
-  if (!room.paused && !(await retryAcks(env, room))) return overtaken(room) ? 'void' : 'failed';
+  if (!room.paused) {
+    if (!(await retryAcks(env, room))) return overtaken(room) ? 'void' : 'failed';
+    await retryFailMarks(env, room);
+  }
   let worked = false;
+  let retrying = false;
   let last: string | null = null;
   while (!room.ended) {
     const probing = room.paused;
     const { controls } = room;
     const head = await readNext(env, room);
     if (probing ? hasEnded(room) || room.controls !== controls : overtaken(room)) return 'void';
-    if (head === 'failed') return 'failed';
+    // A message that failed with attempts left is still to come, before anything newer.
+    if (head === 'failed') return retrying ? 'deferred' : 'failed';
     if (head === null) return worked ? 'worked' : 'empty';
     // Something to hand out means that a play was missed, or that the stop ended with nobody telling.
     if (probing && !(await retryAcks(env, room))) return 'void';
     if (probing && room.controls !== controls) return 'void';
     const outcome = head.id === last ? 'skipped' : await workMessage(env, room, head, 'work_list');
     last = head.id;
+    retrying = outcome === 'retry';
     switch (outcome) {
       case 'done':
         worked = true;

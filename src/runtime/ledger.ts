@@ -7,6 +7,8 @@ interface RoomLedger {
   ackPending: Map<string, number>;
   /** In order of completion, oldest first. */
   completed: Set<string>;
+  /** Message id to the text of a final `failed` mark that could not be made yet; null while there is none. */
+  failPending: Map<string, string> | null;
 }
 
 /**
@@ -83,6 +85,25 @@ export class Ledger {
     return this.#rooms.get(roomId)?.completed.has(messageId) ?? false;
   }
 
+  /** A message failed for good, and the platform could not be told yet. */
+  intendFail(roomId: string, messageId: string, text: string): void {
+    const room = this.#open(roomId);
+    room.failPending ??= new Map();
+    room.failPending.set(messageId, text);
+  }
+
+  /** Outstanding `failed` marks with their texts, as a copy. */
+  failPendingOf(roomId: string): readonly (readonly [string, string])[] {
+    return [...(this.#rooms.get(roomId)?.failPending ?? [])];
+  }
+
+  failMarked(roomId: string, messageId: string): void {
+    const room = this.#rooms.get(roomId);
+    if (!room?.failPending?.delete(messageId)) return;
+    if (room.failPending.size === 0) room.failPending = null;
+    this.#dropIfEmpty(roomId, room);
+  }
+
   /** The room was left: outstanding acknowledgements stay, what is done is forgotten. */
   forgetCompleted(roomId: string): void {
     const room = this.#rooms.get(roomId);
@@ -99,13 +120,14 @@ export class Ledger {
   #open(roomId: string): RoomLedger {
     let room = this.#rooms.get(roomId);
     if (!room) {
-      room = { inFlight: new Set(), ackPending: new Map(), completed: new Set() };
+      room = { inFlight: new Set(), ackPending: new Map(), completed: new Set(), failPending: null };
       this.#rooms.set(roomId, room);
     }
     return room;
   }
 
   #dropIfEmpty(roomId: string, room: RoomLedger): void {
-    if (room.inFlight.size + room.ackPending.size + room.completed.size === 0) this.#rooms.delete(roomId);
+    const entries = room.inFlight.size + room.ackPending.size + room.completed.size + (room.failPending?.size ?? 0);
+    if (entries === 0) this.#rooms.delete(roomId);
   }
 }

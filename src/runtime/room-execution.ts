@@ -29,9 +29,13 @@ export class RoomExecution implements RoomState, Timed {
   slot = -1;
   readonly roomId: string;
   cycle: Cycle | null = null;
-  doneUpTo: string | null = null;
   readonly #env: RoomEnvironment;
   readonly #schedule: ResyncSchedule;
+  /**
+   * Insertion time of the newest message that was worked off, and the session's own beginning at least: what was
+   * inserted before that is handed out by the work list. A clock that is ahead costs looks there, nothing else.
+   */
+  #doneUpTo: string;
   #context: ExecutionContext | null = null;
   #messages: WireMessage[] | null = null;
   #changes: ParticipantEvent[] | null = null;
@@ -51,6 +55,7 @@ export class RoomExecution implements RoomState, Timed {
     this.roomId = roomId;
     this.#env = env;
     this.#schedule = new ResyncSchedule(env.times);
+    this.#doneUpTo = new Date(env.clock.now()).toISOString();
   }
 
   get state(): ExecutionState {
@@ -101,6 +106,7 @@ export class RoomExecution implements RoomState, Timed {
     if (this.#messages.length >= MAX_QUEUED_MESSAGES) {
       this.#env.log.warn({ roomId: this.roomId }, 'too many messages wait in a room; the work list is asked instead');
       this.#dropListed();
+      this.#held = true;
       this.#passWanted = true;
     } else {
       this.#messages.push(message);
@@ -158,6 +164,14 @@ export class RoomExecution implements RoomState, Timed {
     }
   }
 
+  noteDone(insertedAt: string): void {
+    if (insertedAt > this.#doneUpTo) this.#doneUpTo = insertedAt;
+  }
+
+  isLate(insertedAt: string): boolean {
+    return insertedAt <= this.#doneUpTo;
+  }
+
   sawWork(): void {
     this.#schedule.sawWork(this.#env.clock.now());
   }
@@ -197,6 +211,7 @@ export class RoomExecution implements RoomState, Timed {
 
   #pause(): void {
     this.#paused = true;
+    this.#held = true;
     this.#dropListed();
     this.#schedule.stopped(this.#env.clock.now());
     this.#arm();
@@ -273,6 +288,8 @@ export class RoomExecution implements RoomState, Timed {
     switch (await workMessage(this.#env, this, message, 'push')) {
       case 'retry':
       case 'unsure':
+        // Whatever the pass finds comes first, also when it takes several to succeed.
+        this.#held = true;
         this.#passWanted = true;
         return;
       case 'deferred':

@@ -59,8 +59,10 @@ export interface RoomState {
   readonly ended: boolean;
   /** The message in hand, from its claim to the end of its cycle. */
   cycle: Cycle | null;
-  /** Insertion time of the newest message that was worked off. */
-  doneUpTo: string | null;
+  /** A message was worked off. @param insertedAt - by the platform's clock, in ISO 8601 */
+  noteDone(insertedAt: string): void;
+  /** Whether a message of this time is, or may be, older than what is done already. */
+  isLate(insertedAt: string): boolean;
   /** Ends calls that only look for work. */
   readonly reads: AbortSignal;
   /** Made at the first message. */

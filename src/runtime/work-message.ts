@@ -4,7 +4,7 @@ import { isGatewayError, toError } from '../base/errors.js';
 import type { AgentInput } from '../core/agent-input.js';
 import { RUNTIME_PROVIDER, UNFINISHED_TEXT } from '../core/judge.js';
 import { Turn } from '../core/turn.js';
-import { acknowledge, retryAck } from './acknowledge.js';
+import { acknowledge, markFailed, retryAck } from './acknowledge.js';
 import { Cycle, type CycleResult } from './cycle.js';
 import type { RoomEnvironment, RoomState } from './room-state.js';
 import { deliveryStatus, isOwn, isSyntheticMessage, type WireMessage } from './wire-message.js';
@@ -52,7 +52,7 @@ export async function workMessage(
   if (source === 'push') {
     if (room.paused) return 'skipped';
     // The work list is in order of insertion, so a push from before what is done is late: done long ago, or missed.
-    if (room.doneUpTo !== null && message.inserted_at && message.inserted_at < room.doneUpTo) return 'unsure';
+    if (message.inserted_at && room.isLate(message.inserted_at)) return 'unsure';
     room.sawWork();
   }
   if (deliveryStatus(message, agentId) === 'processed') {
@@ -226,7 +226,7 @@ async function settle(
 
 /** The message was consumed: the platform is told, and told again until it knows. */
 async function finish(env: RoomEnvironment, room: RoomState, message: WireMessage): Promise<WorkOutcome> {
-  noteDone(room, message);
+  if (message.inserted_at) room.noteDone(message.inserted_at);
   env.attempts.clear(room.roomId, message.id);
   return (await acknowledge(env, room, message.id)) ? 'done' : 'unacknowledged';
 }
@@ -238,21 +238,19 @@ async function fail(
   result: Extract<CycleResult, { kind: 'failed' | 'timed_out' }>,
   turn: Turn,
 ): Promise<WorkOutcome> {
-  const { attempts, rest, log, lastResort } = env;
-  const { roomId, controls } = room;
+  const { attempts, log } = env;
+  const { roomId } = room;
   const error = errorOf(result);
   if (error instanceof TurnResultAlreadyReported && error.final) attempts.exhaust(roomId, message.id);
   const final = attempts.isExhausted(roomId, message.id);
   log.warn({ err: error, roomId, messageId: message.id, final }, 'a message failed');
   if (final && env.reportTurnFailuresToRoom && !turn.reported) await reportFailure(env, room, message, error);
-  try {
-    const mark = await rest.markFailed(roomId, message.id, failureText(env, result), { signal: lastResort });
-    if (mark.kind === 'stopped') room.stoppedByPlatform(controls);
-  } catch (markError) {
-    log.warn({ err: markError, roomId, messageId: message.id }, 'a failed message could not be marked');
-  }
+  const text = failureText(env, result);
+  const marked = await markFailed(env, room, message.id, text);
+  // Before another attempt the platform hears of it by the next claim.
   if (!final) return 'retry';
-  noteDone(room, message);
+  if (!marked) env.ledger.intendFail(roomId, message.id, text);
+  if (message.inserted_at) room.noteDone(message.inserted_at);
   return 'done';
 }
 
@@ -273,11 +271,6 @@ async function reportFailure(env: RoomEnvironment, room: RoomState, message: Wir
   } catch (postError) {
     env.log.warn({ err: postError, roomId: room.roomId, messageId: message.id }, 'a failure could not be reported');
   }
-}
-
-function noteDone(room: RoomState, message: WireMessage): void {
-  const at = message.inserted_at;
-  if (at && (room.doneUpTo === null || at > room.doneUpTo)) room.doneUpTo = at;
 }
 
 const MAX_FAILURE_CHARS = 2_000;

@@ -207,8 +207,8 @@ describe('the scope form', () => {
     expect(lab.agent.isRunning).toBe(false);
     const other = runLab();
     const body = async () => {
-      await using _agent = await other.agent.enter();
-      throw new Error('body');
+      await using agent = await other.agent.enter();
+      throw new Error(agent.isRunning ? 'body' : 'not running');
     };
     await expect(body()).rejects.toThrow('body');
     expect(other.agent.isRunning).toBe(false);

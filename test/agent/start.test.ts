@@ -130,7 +130,7 @@ describe('Agent.start', () => {
     });
     lab.band.addRoom('room');
     lab.band.post('room', 'waiting', { push: false });
-    const { getMe } = lab.band.rest;
+    const getMe = lab.band.rest.getMe.bind(lab.band.rest);
     lab.band.rest.getMe = (options) => {
       order.push('metadata');
       return getMe(options);

@@ -93,11 +93,13 @@ describe('an agent and its connection', () => {
     const agent = agentOf({ adapter: echo(), config: { conflictPolicy: ConflictPolicy.REJECT } });
     await agent.start();
     const roomId = await person.createRoom([DEMO.echo.id]);
-    await person.post(roomId, 'one', [DEMO.echo.id]);
-    await person.reply(roomId, DEMO.echo.id);
+    const first = await person.post(roomId, 'one', [DEMO.echo.id]);
+    await person.delivery(first, DEMO.echo.id, 'processed');
+    while (agent.runtime.rooms?.rooms.get(roomId)?.state !== 'idle') await new Promise((go) => setImmediate(go));
     sandbox.dev.closeSockets(DEMO.echo.id, 1006);
     await person.post(roomId, 'two', [DEMO.echo.id]);
     await person.reply(roomId, DEMO.echo.id, ({ content }) => content.includes('two'));
+    expect(agent.runtime.linkState?.kind).toBe('connected');
     expect(agent.isRunning).toBe(true);
   });
 

@@ -4,15 +4,11 @@ import { agentLab, type AgentLab, type AgentLabOptions } from '../support/agent-
 const ROOM = 'room-1';
 
 async function started(options: AgentLabOptions): Promise<AgentLab> {
-  const lab = agentLab({ session: { maxCycleSeconds: 600, ...options.session }, ...withoutSession(options) });
+  const lab = agentLab({ ...options, session: { maxCycleSeconds: 600, ...options.session } });
   lab.band.addRoom(ROOM);
   await lab.agent.start();
   await lab.settle();
   return lab;
-}
-
-function withoutSession({ session: _session, ...rest }: AgentLabOptions): AgentLabOptions {
-  return rest;
 }
 
 const untilAborted = (signal: AbortSignal) =>

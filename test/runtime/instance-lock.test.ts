@@ -20,7 +20,7 @@ async function holder(agentId: string, folder: string): Promise<{ child: ChildPr
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
-  const [chunk] = (await once(child.stdout!, 'data')) as [Buffer];
+  const [chunk] = (await once(child.stdout, 'data')) as [Buffer];
   return { child, said: chunk.toString().trim() };
 }
 

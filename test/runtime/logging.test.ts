@@ -111,7 +111,7 @@ describe('configureLogging', () => {
 
 describe('LogSettings', () => {
   it('has the documented defaults', () => {
-    expect({ ...new LogSettings({}, {}) }).toEqual({
+    expect(Object.fromEntries(Object.entries(new LogSettings({}, {})))).toEqual({
       level: 'INFO',
       rootLevel: 'WARNING',
       file: null,

@@ -225,7 +225,7 @@ describe('after a reconnect', () => {
 
   it('R-171 a room that the listing skipped is not left', async () => {
     const lab = await started(['a', 'b']);
-    const { listChats } = lab.band.rest;
+    const listChats = lab.band.rest.listChats.bind(lab.band.rest);
     lab.band.rest.listChats = async (options) => {
       const page = await listChats(options);
       return { ...page, data: page.data.filter(({ id }) => id !== 'b') };
@@ -252,7 +252,7 @@ describe('after a reconnect', () => {
     const lab = await started(rooms);
     let open = 0;
     let most = 0;
-    const { nextMessage } = lab.band.rest;
+    const nextMessage = lab.band.rest.nextMessage.bind(lab.band.rest);
     lab.band.rest.nextMessage = async (roomId, options) => {
       open += 1;
       most = Math.max(most, open);

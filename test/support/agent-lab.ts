@@ -16,7 +16,7 @@ export interface LogLine {
 }
 
 /** Loggers whose lines end in an array. */
-export function recordingLog(): { readonly lines: LogLine[]; log(name: string): Logger } {
+export function recordingLog(): { readonly lines: LogLine[]; readonly log: (name: string) => Logger } {
   const lines: LogLine[] = [];
   return {
     lines,

@@ -47,6 +47,8 @@ export interface FakeBandOptions {
   readonly now: () => number;
   readonly name?: string;
   readonly description?: string | null;
+  /** How far the platform's clock is ahead; default one second. */
+  readonly skewMs?: number;
 }
 
 /**
@@ -70,10 +72,12 @@ export class FakeBand {
   readonly #faults: Fault[] = [];
   readonly #holds: { method: string; roomId: string | undefined; held: Deferred; met: Deferred }[] = [];
   #ids = 0;
-  #order = 0;
+  readonly #skewMs: number;
+  #micros = 0;
 
   constructor(options: FakeBandOptions) {
     this.#now = options.now;
+    this.#skewMs = options.skewMs ?? 1_000;
     this.name = options.name ?? 'Helper';
     this.description = options.description === undefined ? 'Answers questions' : options.description;
     this.rest = this.#createRest();
@@ -137,7 +141,10 @@ export class FakeBand {
   }
 
   row(roomId: string, id: string, content: string, more: Partial<ChatMessage> = {}): ChatMessage {
-    const at = new Date(Date.UTC(2026, 0, 1) + this.#order++).toISOString().replace('Z', '000Z');
+    // Microseconds that never repeat, by the clock of the test.
+    this.#micros = Math.max(this.#micros + 1, (this.#now() + this.#skewMs) * 1_000 + 1);
+    const ms = Math.floor(this.#micros / 1_000);
+    const at = new Date(ms).toISOString().replace('Z', `${String(this.#micros % 1_000).padStart(3, '0')}Z`);
     return {
       id,
       content,
