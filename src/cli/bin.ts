@@ -8,6 +8,7 @@ const bridges: BridgeTable = {
   a2a: loadedOnUse(
     async () => (await import('../../bridges/a2a/settings.js')).a2aSettings,
     async () => (await import('../../bridges/a2a/index.js')).a2aBridge,
+    { claims: ({ groups }) => (isShared(groups['a2a']) ? ['/agents'] : []) },
   ),
   acp: loadedOnUse(
     async () => (await import('../../bridges/acp/settings.js')).acpSettings,
@@ -15,5 +16,10 @@ const bridges: BridgeTable = {
     { stdio: async () => (await import('../../bridges/acp/stdio/index.js')).serveStdio },
   ),
 };
+
+function isShared(a2a: unknown): boolean {
+  const { port } = (a2a ?? {}) as { readonly port?: unknown };
+  return port === undefined || port === 'shared';
+}
 
 processWorld.exit(await main(process.argv.slice(2), processWorld, bridges));

@@ -22,6 +22,8 @@ export interface BridgeDoor {
     ports: Pick<BridgePorts, 'clock' | 'dispatcher'>,
     signal: AbortSignal,
   ): Promise<readonly Finding[]>;
+  /** Path prefixes that an entry takes on the common HTTP server; no two entries may take the same. */
+  readonly claims?: (entry: BridgeEntry) => readonly string[];
   /** How to serve one client on a pair of pipes, for a bridge that can (`acp`); loads nothing else of it. */
   readonly stdio?: () => Promise<ServeStdio>;
   /** What the outside needs to know this gateway, e.g. the manifest of a Slack app. */
@@ -72,7 +74,7 @@ export type BridgeTable = Readonly<Record<string, BridgeDoor>>;
 export function loadedOnUse<T extends SettingTree>(
   settings: () => Promise<SettingsGroup<T>>,
   load: () => Promise<BridgeModule<OptionsOf<SettingsGroup<T>>>>,
-  extras: Pick<BridgeDoor, 'stdio' | 'manifest'> = {},
+  extras: Pick<BridgeDoor, 'claims' | 'stdio' | 'manifest'> = {},
 ): BridgeDoor {
   const read = async ({ name, groups }: BridgeEntry) => {
     const group = await settings();

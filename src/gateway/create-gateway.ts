@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../base/clock.js';
+import { GatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { Metrics } from '../base/metrics.js';
 import type { Redactor } from '../base/redact.js';
@@ -7,7 +8,7 @@ import type { AgentEntry, Config } from '../config/load.js';
 import type { Blocker, BridgePorts, DeadLetters } from '../core/bridge.js';
 import type { FrameworkAdapter } from '../core/framework-adapter.js';
 import { createAgentsPart } from './agents-part.js';
-import type { BridgeTable } from './bridge-table.js';
+import type { BridgeDoor, BridgeTable } from './bridge-table.js';
 import { createControlSocket } from './control-socket.js';
 import { createHealth } from './health.js';
 import { createHostedAgent, type AgentLike, type HostedAgent } from './hosted-agent.js';
@@ -33,7 +34,7 @@ export interface GatewayPorts {
     options: { readonly conflictPolicy: 'reject' | 'configured'; readonly metrics: Metrics },
   ): AgentLike;
   /** How an Agent's connection to the platform is, where that can be told. */
-  linkOf(agent: AgentLike): AgentReport['link'];
+  readonly linkOf: (agent: AgentLike) => AgentReport['link'];
 }
 
 /** The running service. */
@@ -94,6 +95,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
   health.watch(() => (stoppingSince === null ? [] : [stoppingBlocker(stoppingSince)]));
   health.watch(() => store.blockers());
   health.watch(() => agents.flatMap((hosted) => hosted.blockers()));
+  health.watch(() => agents.flatMap((hosted) => linkBlockers(hosted, ports)));
   exposeStates(metrics, agents, () => health.blockers().length);
 
   const report = async (): Promise<GatewayReport> => ({
@@ -125,6 +127,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     blockers: () => health.blockers(),
     report,
     async start() {
+      refuseSharedPaths(config.agents, bridges);
       await whole.start();
       http.opened();
     },
@@ -135,10 +138,33 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
   };
 }
 
-function doorOf(bridges: BridgeTable, entry: AgentEntry): BridgeTable[string] {
+function doorOf(bridges: BridgeTable, entry: AgentEntry): BridgeDoor {
   const door = bridges[entry.options.bridge];
   if (!door) throw new TypeError(`This program has no bridge named ${entry.options.bridge}.`);
   return door;
+}
+
+/** An Agent that runs while its connection is down; the connection comes back by itself. */
+function linkBlockers(hosted: HostedAgent, { linkOf }: GatewayPorts): readonly Blocker[] {
+  const link = hosted.state === 'running' && hosted.agent ? linkOf(hosted.agent) : null;
+  if (!link || link.state === 'connected') return [];
+  const message = `The connection to Band is ${link.state}${link.why === null ? '' : `: ${link.why}`}.`;
+  const action = 'Nothing: it is tried again by itself. If it stays, look at the way to the platform.';
+  return [{ name: `agent.${hosted.name}.link`, message, action, since: link.since }];
+}
+
+function refuseSharedPaths(entries: readonly AgentEntry[], bridges: BridgeTable): void {
+  const owners = new Map<string, string>();
+  for (const entry of entries) {
+    for (const prefix of doorOf(bridges, entry).claims?.(entry) ?? []) {
+      const owner = owners.get(prefix);
+      if (owner !== undefined) {
+        const message = `agents.${owner} and agents.${entry.name} both want ${prefix} on the common HTTP server; give one of them a port or a path of its own.`;
+        throw new GatewayError('CONFIG_INVALID', { message });
+      }
+      owners.set(prefix, entry.name);
+    }
+  }
 }
 
 function deadLettersOf(agents: readonly HostedAgent[]): ReadonlyMap<string, DeadLetters> {
