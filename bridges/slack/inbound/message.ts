@@ -26,7 +26,7 @@ import { contextNote, mirrorEvent, toBrainMessage, type SlackTurnFacts } from '.
 import { withProgress, withSlackTools } from './brain-tools.js';
 import type { PendingChanges } from './changes.js';
 import type { Controls } from './controls.js';
-import type { FilesIn } from './files-port.js';
+import type { FilesIn } from './files-in.js';
 import { isBot, judge } from './gate.js';
 import { readThread } from './history.js';
 import type { SlackRecord } from './records.js';
@@ -48,7 +48,7 @@ export interface MessageDeps {
   readonly runner: TurnRunner;
   readonly controls: Controls;
   readonly out: SlackOut;
-  readonly filesIn: FilesIn;
+  readonly filesIn: (installation: Installation) => FilesIn;
   /** The room's own tools for one turn. */
   readonly roomTools: (roomId: string, turn: Turn) => AgentToolsProtocol;
   readonly clock: Clock;
@@ -245,7 +245,7 @@ export function createMessageHandler(
       return { kind: 'done' };
     }
     const key = slackKey(thread);
-    const running = runner.begin(key, message.user ?? '', signal);
+    const running = runner.begin(key, { by: message.user ?? '', ts: message.ts }, signal);
     const { ackReaction } = options;
     try {
       if (ackReaction !== undefined) await out.react(thread, message.ts, ackReaction, true);
@@ -282,7 +282,8 @@ export function createMessageHandler(
       turnId: record.id,
       mentions: mentionRule(options, thread, people),
       show: () => turns.show(record.id),
-      readFile: (fileId, offset) => deps.filesIn.read(thread, fileId, offset, signal),
+      readFile: async (fileId, offset) =>
+        (await deps.filesIn(installation).read(fileId, offset)) ?? 'Error: this file was not taken, or is gone',
     });
     const progress =
       options.showToolProgress && !relays
@@ -321,7 +322,7 @@ export function createMessageHandler(
       message.user ? directory.user(message.user) : null,
       directory.channel(thread.channel),
       directory.channelLabel(thread.channel),
-      deps.filesIn.take(thread, message, signal),
+      deps.filesIn(at.installation).take(message, signal),
     ]);
     return {
       binding,
@@ -332,7 +333,7 @@ export function createMessageHandler(
       channelName: channel?.name ?? null,
       channelType: at.event.channelType ?? channel?.kind ?? null,
       retryNum: record.body.retryNum,
-      files: files.listed,
+      files: files.listed.map((file) => ({ ...file })),
       bandHandle: message.user ? (options.identity.map[message.user] ?? null) : null,
       acceptedAt: record.putAt,
       maybeDelivered: record.maybeDelivered,

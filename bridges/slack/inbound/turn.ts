@@ -62,6 +62,7 @@ export interface TurnInput {
 interface Running {
   readonly cut: (cut: TurnCut) => void;
   readonly startedBy: string;
+  readonly messageTs: string;
 }
 
 /** An adapter that ignores its signal is waited for this long, and no longer. */
@@ -98,6 +99,11 @@ export class TurnRunner {
     return this.#running.get(key)?.startedBy ?? null;
   }
 
+  /** Whether the turn that runs under a key answers this message. */
+  runsMessage(key: string, ts: string): boolean {
+    return this.#running.get(key)?.messageTs === ts;
+  }
+
   /** @returns false when no turn runs under this key */
   cut(key: string, cut: TurnCut): boolean {
     const running = this.#running.get(key);
@@ -106,7 +112,11 @@ export class TurnRunner {
   }
 
   /** Makes the turn's signal: it aborts with a {@link TurnCut}. The caller disposes of it when all is done. */
-  begin(key: string, startedBy: string, parent: AbortSignal): { signal: AbortSignal; end(): void } {
+  begin(
+    key: string,
+    message: { readonly by: string; readonly ts: string },
+    parent: AbortSignal,
+  ): { signal: AbortSignal; end(): void } {
     const child = childSignal(parent);
     const cut = (why: TurnCut) => {
       child.abort(why);
@@ -114,7 +124,7 @@ export class TurnRunner {
     const cancelTimeout = this.#deps.clock.after(this.#deps.timeoutMs, () => {
       cut(new TurnCut('timeout'));
     });
-    this.#running.set(key, { cut, startedBy });
+    this.#running.set(key, { cut, startedBy: message.by, messageTs: message.ts });
     this.#depth.set({}, this.#running.size);
     return {
       signal: child.signal,

@@ -1,0 +1,178 @@
+import type { Clock } from '../../../src/base/clock.js';
+import type { Logger } from '../../../src/base/log.js';
+import type { Metrics } from '../../../src/base/metrics.js';
+import type { Handler, Outcome } from '../../../src/store/durable-queue.js';
+import type { QueueRecord } from '../../../src/store/queue-records.js';
+import { GatewayError } from '../../../src/base/errors.js';
+import type { SlackAppConfig } from '../apps.js';
+import type { Installation } from '../installations.js';
+import type { SlackOut, ThreadRef } from '../outbound/port.js';
+import { parseDelivery, type SlackDelivery, type SlackEventDelivery } from '../parse.js';
+import type { SlackEvent } from '../parse-event.js';
+import type { SlackIdentity } from '../web-methods.js';
+import type { ChangeHandler } from './change-events.js';
+import type { Controls } from './controls.js';
+import type { MessageAt } from './message.js';
+import type { SlackRecord } from './records.js';
+import type { Replay } from './replay.js';
+
+type Record_ = QueueRecord<SlackRecord>;
+
+export interface DispatcherDeps {
+  readonly installations: ReadonlyMap<string, Installation>;
+  readonly replayOf: (app: SlackAppConfig) => Replay;
+  readonly onMessage: (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome>;
+  readonly onChange: ChangeHandler;
+  readonly controls: Controls;
+  readonly out: SlackOut;
+  /** Slack dropped deliveries of this app: what bound threads missed is looked for. */
+  readonly catchUp: (slug: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+const DONE: Outcome = { kind: 'done' };
+const IDENTITY_LOOK_MS = 1_000;
+const PARKED_LOOK_MS = 60_000;
+/** Reactions that steer a turn; a person who has no buttons at hand puts one on a message of the thread. */
+const REACTION_CONTROLS = new Map([
+  ['octagonal_sign', 'stop'],
+  ['arrow_forward', 'resume'],
+] as const);
+
+/** Inbox record → Bolt → its handler. One record's failure is its own. */
+export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
+  const { installations, log, out } = deps;
+  const replays = new Map([...installations].map(([slug, { app }]) => [slug, deps.replayOf(app)]));
+
+  return async (record, signal) => {
+    const { slug, payload } = record.body;
+    const installation = installations.get(slug);
+    const replay = replays.get(slug);
+    if (!installation || !replay) {
+      return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no app is called ${slug} any more` };
+    }
+    const delivery = parseDelivery(payload);
+    // What steers the installation itself does not wait for Slack to say who the bot is.
+    if (!installation.identity && !(delivery.kind === 'event' && isLifecycle(delivery.event))) {
+      return { kind: 'wait', afterMs: installation.refused ? PARKED_LOOK_MS : IDENTITY_LOOK_MS };
+    }
+    let outcome: Outcome = DONE;
+    const take = async () => {
+      outcome = await route(delivery, installation, record, signal);
+    };
+    const body = typeof payload === 'object' && payload !== null ? (payload as Record<string, unknown>) : {};
+    if (!(await replay(body, take))) await take();
+    return outcome;
+  };
+
+  async function route(
+    delivery: SlackDelivery,
+    installation: Installation,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    switch (delivery.kind) {
+      case 'event':
+        return await routeEvent(delivery, installation, record, signal);
+      case 'action':
+        await deps.controls.press(delivery, installation);
+        return DONE;
+      case 'rate_limited':
+        log.error({ app: installation.app.slug }, 'Slack dropped events of this workspace for a minute');
+        deps.catchUp(installation.app.slug);
+        return DONE;
+      case 'command':
+      case 'shortcut':
+      case 'view':
+      case 'url_verification':
+      case 'unknown':
+        log.debug({ app: installation.app.slug, kind: delivery.kind }, 'a Slack delivery is not acted on');
+        return DONE;
+    }
+  }
+
+  async function routeEvent(
+    delivery: SlackEventDelivery,
+    installation: Installation,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { event } = delivery;
+    const { identity, directory } = installation;
+    switch (event.kind) {
+      case 'message':
+        return identity ? await deps.onMessage({ installation, identity, delivery, event }, record, signal) : DONE;
+      case 'edited':
+      case 'deleted':
+        return identity ? await deps.onChange({ installation, identity, delivery, event }, record, signal) : DONE;
+      case 'reaction':
+        if (identity) await react(event, placeOf(delivery, installation, identity), record);
+        return DONE;
+      case 'session_stopped':
+        if (identity) {
+          const thread = placeOf(delivery, installation, identity, event);
+          await deps.controls.act('interrupt', thread, event.user ?? '', null, record.id);
+        }
+        return DONE;
+      case 'joined':
+        if (event.user === identity?.botUserId) {
+          await out.resume({ kind: 'joined', ...keyOf(delivery, installation, identity), channel: event.channel });
+        }
+        return DONE;
+      case 'channel':
+        directory.forgetChannel(event.channel);
+        if (identity && event.type === 'channel_unarchive') {
+          await out.resume({ kind: 'unarchived', ...keyOf(delivery, installation, identity), channel: event.channel });
+        }
+        return DONE;
+      case 'user_changed':
+        directory.forgetUser(event.user);
+        return DONE;
+      case 'uninstalled':
+      case 'tokens_revoked':
+        if (event.kind === 'uninstalled' || event.botUsers.length > 0) {
+          installation.park(new GatewayError('SLACK_UNAUTHORIZED', { details: { slackError: event.kind } }));
+        }
+        return DONE;
+      case 'thread_opened':
+      case 'other':
+        return DONE;
+    }
+  }
+
+  async function react(
+    event: Extract<SlackEvent, { kind: 'reaction' }>,
+    place: ThreadRef,
+    record: Record_,
+  ): Promise<void> {
+    const action = event.added ? REACTION_CONTROLS.get(event.name as 'octagonal_sign' | 'arrow_forward') : undefined;
+    if (action === undefined) return;
+    const thread = { ...place, channel: event.channel, threadTs: event.ts };
+    await deps.controls.act(action, thread, event.user, null, record.id);
+  }
+}
+
+function isLifecycle(event: SlackEvent): boolean {
+  return event.kind === 'uninstalled' || event.kind === 'tokens_revoked';
+}
+
+const keyOf = (delivery: SlackEventDelivery, { app }: Installation, identity: SlackIdentity) => ({
+  slug: app.slug,
+  team: delivery.teamId ?? identity.teamId,
+});
+
+function placeOf(
+  delivery: SlackEventDelivery,
+  installation: Installation,
+  identity: SlackIdentity,
+  at: { readonly channel: string; readonly threadTs?: string; readonly user?: string | null } = { channel: '' },
+): ThreadRef {
+  return {
+    ...keyOf(delivery, installation, identity),
+    channel: at.channel,
+    threadTs: at.threadTs ?? '',
+    askerId: at.user ?? null,
+  };
+}
