@@ -24,7 +24,7 @@ export interface AgentFailure {
 }
 
 export type ParticipantChange =
-  | { readonly status: 'already_in_room' }
+  | { readonly status: 'already_in_room'; readonly id: string; readonly name: string | null }
   | { readonly status: 'added'; readonly id: string; readonly name: string | null; readonly role: ParticipantRole }
   | { readonly status: 'removed'; readonly id: string; readonly name: string | null };
 
@@ -82,11 +82,13 @@ export interface ContactTools {
   ): Promise<WireRecord>;
 }
 
+export type MemoryType = 'iconic' | 'echoic' | 'haptic' | 'episodic' | 'semantic' | 'procedural';
+
 export interface MemoryFilters {
   readonly subjectId?: string;
   readonly scope?: 'subject' | 'organization' | 'all';
   readonly system?: 'sensory' | 'working' | 'long_term';
-  readonly type?: string;
+  readonly type?: MemoryType;
   readonly segment?: 'user' | 'agent' | 'tool' | 'guideline';
   readonly contentQuery?: string;
   /** 1 to 50; default 50. */
@@ -98,7 +100,7 @@ export interface NewMemory {
   readonly content: string;
   readonly system: 'sensory' | 'working' | 'long_term';
   /** Sensory: iconic, echoic, haptic. Working and long-term: episodic, semantic, procedural. */
-  readonly type: string;
+  readonly type: MemoryType;
   readonly segment: 'user' | 'agent' | 'tool' | 'guideline';
   readonly thought: string;
   readonly scope: 'subject' | 'organization';

@@ -127,7 +127,7 @@ describe.each(platforms)('agent tools on %s', (_name, open) => {
       role: 'member',
       status: 'added',
     });
-    expect(await tools.addParticipant('Echo')).toEqual({ status: 'already_in_room' });
+    expect(await tools.addParticipant('Echo')).toEqual({ id: ECHO.id, name: 'Echo', status: 'already_in_room' });
     expect((await tools.lookupPeers()).data.map(({ id }) => id)).not.toContain(ECHO.id);
     expect(tools.availableMentionHandles()).toEqual(['@demo', '@demo/echo']);
     expect(tools.participants.find(({ id }) => id === ECHO.id)?.description).toBe(ECHO.description);

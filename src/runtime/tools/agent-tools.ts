@@ -142,9 +142,10 @@ export class AgentTools implements AgentToolsProtocol {
 
   async addParticipant(identifier: string, role: ParticipantRole = 'member'): Promise<ParticipantChange> {
     return this.#doing('act', async () => {
-      if (this.#present(identifier, await this.#readRoster()).length > 0) return { status: 'already_in_room' };
+      const [present] = this.#present(identifier, await this.#readRoster());
+      if (present) return alreadyInRoom(present);
       const peer = await this.#peers.find(identifier);
-      if (this.#roster.get(peer.id)) return { status: 'already_in_room' };
+      if (this.#roster.get(peer.id)) return alreadyInRoom(peer);
       try {
         const added = await this.#rest.addParticipant(this.roomId, { participantId: peer.id, role }, this.#call);
         this.#roster.merge(peer);
@@ -152,7 +153,7 @@ export class AgentTools implements AgentToolsProtocol {
       } catch (error) {
         if (!isGatewayError(error, 'BAND_CONFLICT')) throw error;
         this.#roster.merge(peer); // somebody else was faster
-        return { status: 'already_in_room' };
+        return alreadyInRoom(peer);
       }
       return { id: peer.id, name: peer.name, role, status: 'added' };
     });
@@ -307,4 +308,8 @@ export class AgentTools implements AgentToolsProtocol {
       throw surfaced;
     }
   }
+}
+
+function alreadyInRoom({ id, name }: { readonly id: string; readonly name: string | null }): ParticipantChange {
+  return { id, name, status: 'already_in_room' };
 }

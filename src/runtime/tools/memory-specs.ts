@@ -5,7 +5,7 @@ import { toolSpec, type ToolSpec } from './tool-spec.js';
 const system = z.enum(['sensory', 'working', 'long_term']).describe('Memory system.');
 const segment = z.enum(['user', 'agent', 'tool', 'guideline']).describe('What the memory is about.');
 const type = z
-  .string()
+  .enum(['iconic', 'echoic', 'haptic', 'episodic', 'semantic', 'procedural'])
   .describe('Sensory: iconic, echoic or haptic. Working and long_term: episodic, semantic or procedural.');
 const memoryId = { memory_id: z.string().describe('Id of the memory.') };
 

@@ -1,8 +1,8 @@
 import { ValueError } from '../../base/band-errors.js';
-import type { MemoryFilters, NewMemory } from '../../core/tools.js';
+import type { MemoryFilters, MemoryType, NewMemory } from '../../core/tools.js';
 import type { WireRecord } from '../../platform/rest/band-rest.js';
 
-const TYPES_BY_SYSTEM: Readonly<Record<NewMemory['system'], readonly string[]>> = {
+const TYPES_BY_SYSTEM: Readonly<Record<NewMemory['system'], readonly MemoryType[]>> = {
   sensory: ['iconic', 'echoic', 'haptic'],
   working: ['episodic', 'semantic', 'procedural'],
   long_term: ['episodic', 'semantic', 'procedural'],

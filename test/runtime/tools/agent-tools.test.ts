@@ -125,7 +125,7 @@ describe('participants', () => {
   it('R-270 adding someone who is present makes no add request', async () => {
     const tools = new FakeAgentTools({ peers: PEERS });
     for (const identifier of ['@user', 'USER', 'user-1', 'User']) {
-      expect(await tools.addParticipant(identifier)).toEqual({ status: 'already_in_room' });
+      expect(await tools.addParticipant(identifier)).toEqual({ id: 'user-1', name: 'User', status: 'already_in_room' });
     }
     expect(new Set(methodsOf(tools))).toEqual(new Set(['listParticipants']));
   });
@@ -197,7 +197,7 @@ describe('participants', () => {
   it('someone whom another agent added meanwhile is already in the room', async () => {
     const tools = new FakeAgentTools({ peers: PEERS });
     tools.failNext('addParticipant', refusal(409, 'BAND_CONFLICT'));
-    expect(await tools.addParticipant('@acme/planner')).toEqual({ status: 'already_in_room' });
+    expect(await tools.addParticipant('@acme/planner')).toMatchObject({ id: 'peer-1', status: 'already_in_room' });
     expect(tools.participants.map(({ id }) => id)).toContain('peer-1');
   });
 
@@ -291,7 +291,7 @@ describe('rooms, contacts and memories', () => {
     ['working', 'episodic', true],
     ['working', 'echoic', false],
     ['long_term', 'procedural', true],
-    ['long_term', 'other', false],
+    ['long_term', 'haptic', false],
   ] as const)('a %s memory of type %s is accepted: %j', async (system, type, ok) => {
     const tools = new FakeAgentTools();
     const outcome = await tools.executeToolCallStructured('band_store_memory', {

@@ -15,6 +15,7 @@ const object = { type: 'object', propertyNames: text, additionalProperties: {} }
 const identifier = { identifier: text };
 const memoryId = { memory_id: text };
 const system = oneOf('sensory', 'working', 'long_term');
+const type = oneOf('iconic', 'echoic', 'haptic', 'episodic', 'semantic', 'procedural');
 const segment = oneOf('user', 'agent', 'tool', 'guideline');
 
 /** Tool, effect, parameters as advertised (without descriptions), the required ones, arguments that work. */
@@ -69,7 +70,7 @@ const TOOLS: [string, string, Record<string, unknown>, string[], Record<string, 
       subject_id: text,
       scope: oneOf('subject', 'organization', 'all'),
       system,
-      type: text,
+      type,
       segment,
       content_query: text,
       page_size: { type: 'integer', default: 50 },
@@ -84,7 +85,7 @@ const TOOLS: [string, string, Record<string, unknown>, string[], Record<string, 
     {
       content: text,
       system,
-      type: text,
+      type,
       segment,
       thought: text,
       scope: oneOf('subject', 'organization'),
