@@ -44,6 +44,8 @@ export interface SandboxLimits {
   readonly messagesPerRoom: number;
   /** Over all rooms. */
   readonly messages: number;
+  /** Settled ones included. */
+  readonly contactRequests: number;
 }
 
 export interface SandboxOptions {

@@ -5,6 +5,7 @@ import { GatewayError } from '../../base/errors.js';
 import { data, noContent, type Answer } from '../answer.js';
 import type { SandboxDev } from '../options.js';
 import { forbidden, Problem, unauthorized } from '../world/problem.js';
+import { isSameOrigin } from '../target.js';
 import { parseBody } from './body.js';
 import type { Route } from './router.js';
 
@@ -149,11 +150,9 @@ export function devJudge(token: string | null): (request: IncomingMessage) => Pr
       const given = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
       return timingSafeEqual(digest(given), digest(token)) ? null : unauthorized();
     }
-    const host = request.headers.host ?? '';
-    const origin = request.headers.origin;
-    const isLocal = isLoopback(request.socket.remoteAddress ?? '') && isLoopback(host.replace(/:\d+$/, ''));
-    const isSameOrigin = origin === undefined || origin === `http://${host}`;
-    return isLocal && isSameOrigin ? null : forbidden('The development surface answers loopback callers only');
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '');
+    const isLocal = isLoopback(request.socket.remoteAddress ?? '') && isLoopback(host);
+    return isLocal && isSameOrigin(request) ? null : forbidden('The development surface answers loopback callers only');
   };
 }
 

@@ -72,6 +72,7 @@ function serve(deps: RestServerDeps, router: Router, request: IncomingMessage, r
 
   const requestId = newRequestId();
   const answer = (value: Answer) => {
+    deps.log.debug({ method, target: request.url, status: value.status, requestId }, 'sandbox call');
     send(request, response, requestId, value);
   };
   const guard = (work: () => void) => {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import type { Logger } from '../../base/log.js';
 import { errorBody, problemOf } from '../answer.js';
-import { splitTarget } from '../target.js';
+import { isSameOrigin, splitTarget } from '../target.js';
 import type { UpgradeFault } from '../options.js';
 import type { Platform } from '../platform.js';
 import { Problem } from '../world/problem.js';
@@ -78,7 +78,8 @@ export class SocketServer {
       refuse(socket, { status: 404, problem: problemOf(404, 'Not found') });
       return;
     }
-    const who = authenticate(this.#platform.world, query, request.headers['x-api-key']);
+    // Keys of the demo are known to everybody, and no browser stops a page from opening a socket elsewhere.
+    const who = isSameOrigin(request) ? authenticate(this.#platform.world, query, request.headers['x-api-key']) : null;
     const fault = this.#meet(who);
     if (fault?.mode === 'hold') {
       if (this.#held.length < MAX_HELD_UPGRADES) this.#held.push({ request, socket, head });

@@ -1,6 +1,6 @@
 import type { Change } from './change.js';
 import { charactersIn } from './content.js';
-import { badRequest, conflict, forbidden, invalid, notFound } from './problem.js';
+import { badRequest, conflict, forbidden, invalid, limitReached, notFound } from './problem.js';
 import * as shapes from './shapes.js';
 import {
   principalByHandle,
@@ -46,6 +46,8 @@ export function requestContact(
   if (pendingBetween(world, caller.id, recipient.id)) throw conflict('A request is already pending');
   const asked = pendingBetween(world, recipient.id, caller.id);
   if (asked) return settle(change, asked, 'approve');
+
+  if (world.requests.size >= world.limits.contactRequests) throw limitReached('contact requests');
 
   const request: ContactRequest = {
     id: world.newId(),
@@ -100,6 +102,16 @@ export function removeContact(change: Change, caller: Principal, contact: Contac
       event: 'contact_removed',
       payload: () => ({ id: row.id }),
     });
+  }
+}
+
+/** Ends every contact of somebody who leaves the platform, and the requests that wait on either side. */
+export function forgetContacts(change: Change, who: Principal): void {
+  const { world } = change;
+  for (const contact of [...(world.contacts.get(who.id)?.values() ?? [])]) removeContact(change, who, contact);
+  for (const request of [...world.requests.values()]) {
+    const isSide = request.requesterId === who.id || request.recipientId === who.id;
+    if (isSide && request.status === 'pending') settle(change, request, 'cancel');
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Change } from './change.js';
+import { forgetContacts } from './contacts.js';
 import { dropFromRoom } from './participants.js';
 import { limitReached, notFound, Problem } from './problem.js';
 import type { Agent, User, World } from './world.js';
@@ -67,6 +68,7 @@ export function addAgent(change: Change, input: AgentInput): Agent {
 export function removeAgent(change: Change, agent: Agent): void {
   const { world } = change;
   for (const room of [...(world.roomsOf.get(agent.id) ?? [])]) dropFromRoom(change, room, agent.id);
+  forgetContacts(change, agent);
   change.add({ kind: 'agent_gone', agentId: agent.id });
 }
 

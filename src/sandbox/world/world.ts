@@ -180,6 +180,7 @@ export const DEFAULT_LIMITS: SandboxLimits = {
   participantsPerRoom: 1_000,
   messagesPerRoom: 200_000,
   messages: 2_000_000,
+  contactRequests: 20_000,
 };
 
 export interface WorldDeps {

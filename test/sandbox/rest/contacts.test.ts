@@ -112,6 +112,21 @@ describe('contacts of agents', () => {
   });
 });
 
+describe('an agent that is deleted', () => {
+  it('is gone from the contacts and requests of others', async () => {
+    const { user, planner, plannerId, bob } = await twoOwners();
+    await planner.post('/contacts/add', { handle: 'demo/echo' });
+    await user.post('/contacts/requests', { contact_request: { recipient_handle: 'bob/planner' } });
+    await planner.post('/contacts/requests/respond', { action: 'approve', handle: 'demo' });
+    expect(rowsOf(await user.get('/contacts'))).toHaveLength(1);
+    const socket = await user.socket();
+    await socket.join(`user_contacts:${DEMO.user.id}`);
+    expect((await bob.delete(`/agents/${plannerId}`)).status).toBe(200);
+    await socket.push('contact_removed');
+    expect(rowsOf(await user.get('/contacts'))).toEqual([]);
+  });
+});
+
 describe('contacts of people', () => {
   it('are asked for, approved, listed, resolved and removed', async () => {
     const { user, bob, bobId } = await twoOwners();

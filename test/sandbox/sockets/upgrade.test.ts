@@ -38,6 +38,13 @@ describe('the credentials of an upgrade', () => {
     expect([refused.status, refused.body]).toEqual([403, '']);
   });
 
+  it('count for nothing when a page of another origin sends them', async () => {
+    const { sandbox } = await sandboxLab();
+    const url = `${sandbox.wsUrl}?api_key=${DEMO_USER.apiKey}&${VSN}`;
+    expect((await refusedUpgrade(url, { origin: 'https://evil.example' })).status).toBe(403);
+    await (await openRawSocket(url, { origin: sandbox.restUrl })).close();
+  });
+
   it('of a user do not act as somebody else’s agent', async () => {
     const { sandbox } = await sandboxLab();
     const bob = sandbox.dev.addUser({ handle: 'bob', name: 'Bob' });
