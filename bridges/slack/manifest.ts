@@ -50,6 +50,11 @@ const GROUP_MESSAGES: Feature = {
   without: 'group direct messages',
 };
 const FILES: Feature = { scopes: ['files:read', 'files:write'], events: [], without: 'files in both directions' };
+const REACTIONS: Feature = {
+  scopes: ['reactions:read'],
+  events: ['reaction_added'],
+  without: 'stopping and resuming by a reaction',
+};
 const PERSONA: Feature = {
   scopes: ['chat:write.customize'],
   events: [],
@@ -80,6 +85,7 @@ function featuresOf(options: SlackOptions, app: Pick<SlackAppConfig, 'surface'>)
     ...(options.threadFollowUps === 'mention' ? [] : [FOLLOW_UPS]),
     GROUP_MESSAGES,
     FILES,
+    REACTIONS,
     PERSONA,
     ...(options.autoJoin ? [JOIN] : []),
     ...(options.identity.email ? [EMAIL] : []),

@@ -58,6 +58,7 @@ describe('the generated manifest', () => {
       'im:read',
       'mpim:history',
       'mpim:read',
+      'reactions:read',
       'reactions:write',
       'users:read',
     ]);
@@ -73,6 +74,7 @@ describe('the generated manifest', () => {
       'message.groups',
       'message.im',
       'message.mpim',
+      'reaction_added',
       'tokens_revoked',
       'user_change',
     ]);
