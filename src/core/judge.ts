@@ -1,5 +1,6 @@
 import {
   DeliveryFailedError,
+  InputNotAccepted,
   RoomExecutionStoppedError,
   TurnEndedError,
   TurnResultAlreadyReported,
@@ -19,42 +20,54 @@ const MISSING_REPLY_TEXT =
 export const UNFINISHED_TEXT = 'The agent could not finish this message.';
 
 /**
- * The verdict on a turn whose adapter just returned. Complete, cancelled, detached and synthetic turns pass; a missing
- * reply is logged, told to the room once where that is wanted, and thrown.
+ * Runs one turn and gives the verdict on it, the one way for turns that the runtime hands over and for those that a
+ * wrapping adapter starts by itself. Only with `judges`, and never for a contact event, does the turn owe an answer:
+ * then a missing reply is logged, told to the room once where that is wanted, and thrown. A cancelled turn owes
+ * nothing, a detached one is judged by {@link judgeDetachedTurn}.
  *
+ * @throws what `work` throws
  * @throws {TurnResultAlreadyReported} final: the delivery is marked failed, whatever the retry budget (R-276, R-283).
  *   Whether the room knows is `tools.turn.reported`; where it is false and a report is wanted, the runtime's generic
  *   one follows.
  */
-export async function judgeTurn(
-  tools: AgentToolsProtocol,
-  message: { readonly senderType: string; readonly senderId: string },
-): Promise<void> {
+export async function runJudgedTurn({ tools, message, judges }: JudgedTurn, work: () => Promise<void>): Promise<void> {
   const { turn } = tools;
-  if (isSynthetic(message) || turn.detached || turn.judged || turn.aborted) return;
-  turn.noteJudged();
-  if (turn.complete) return;
+  turn.setJudged(judges && !isSynthetic(message));
+  try {
+    await work();
+  } catch (error) {
+    // A turn that was never taken owes nothing, not even when it was detached before.
+    if (error instanceof InputNotAccepted) turn.setJudged(false);
+    throw error;
+  }
+  if (!turn.judged || turn.detached || turn.aborted || !turn.claimVerdict() || turn.complete) return;
   await reportMissingReply(tools);
   throw new TurnResultAlreadyReported(MISSING_REPLY_TEXT, { final: true });
+}
+
+export interface JudgedTurn {
+  readonly tools: AgentToolsProtocol;
+  readonly message: { readonly senderType: string; readonly senderId: string };
+  /** The adapter's own wish. */
+  readonly judges: boolean;
 }
 
 /**
  * The verdict on a turn that the adapter detached, called by the adapter at the turn's real end (R-281). The delivery
  * was marked processed long ago, so nothing is thrown; the turn's tools post nothing afterwards.
  *
- * @returns false when the reply is missing; a cancelled turn counts as complete and reports nothing
+ * @returns false when the reply is missing; a cancelled turn, and one that is not judged, owe none
  */
 export async function judgeDetachedTurn(tools: AgentToolsProtocol): Promise<boolean> {
   const { turn } = tools;
-  if (turn.ended || turn.judged) return true;
-  turn.noteJudged();
-  const { complete } = turn;
-  if (!complete) {
+  if (!turn.detached || turn.ended) return true;
+  const missing = turn.judged && turn.claimVerdict() && !turn.complete;
+  if (missing) {
     await reportMissingReply(tools);
     if (turn.reportFailures && !turn.reported) await report(tools, UNFINISHED_TEXT);
   }
   turn.end();
-  return complete;
+  return !missing;
 }
 
 async function reportMissingReply(tools: AgentToolsProtocol): Promise<void> {
@@ -100,9 +113,9 @@ export async function deliverReply(
  */
 export async function relayReply(
   tools: AgentToolsProtocol,
-  text: string,
+  text: string | null,
   mentions: readonly Mention[],
 ): Promise<boolean> {
-  if (tools.turn.replied || !hasVisibleText(text)) return false;
+  if (text === null || tools.turn.replied || !hasVisibleText(text)) return false;
   return (await deliverReply(tools, text, mentions)) !== null;
 }

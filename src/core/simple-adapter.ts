@@ -7,7 +7,7 @@ import { CleanupRegistry, type Cleanup } from './cleanup-registry.js';
 import { resolveFeatures, type AdapterFeatures, type Capability, type Emit, type FeatureOptions } from './features.js';
 import type { CleanupReason, FrameworkAdapter } from './framework-adapter.js';
 import type { HistoryConverter, HistoryProvider } from './history.js';
-import { judgeTurn } from './judge.js';
+import { runJudgedTurn } from './judge.js';
 import type { PlatformConnection } from './platform-connection.js';
 import type { PlatformMessage } from './platform-message.js';
 import { RenewableDispatcher } from './renewable-dispatcher.js';
@@ -100,12 +100,10 @@ export abstract class SimpleAdapter<H = HistoryProvider> implements FrameworkAda
   async onEvent(input: AgentInput): Promise<void> {
     // Without a converter H is HistoryProvider, the default of the type parameter.
     const history = this.#converter ? input.history.convert(this.#converter) : (input.history as H);
-    await this.onMessage(input.msg, input.tools, history, input.participantsMsg, input.contactsMsg, {
-      isSessionBootstrap: input.isSessionBootstrap,
-      roomId: input.roomId,
-      signal: input.signal,
-    });
-    if (this.judgesTurns) await judgeTurn(input.tools, input.msg);
+    const { msg, tools, participantsMsg, contactsMsg, isSessionBootstrap, roomId, signal } = input;
+    await runJudgedTurn({ tools, message: msg, judges: this.judgesTurns }, () =>
+      this.onMessage(msg, tools, history, participantsMsg, contactsMsg, { isSessionBootstrap, roomId, signal }),
+    );
   }
 
   /** Stores both and tells the converter the name; call it from an override. */

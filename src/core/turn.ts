@@ -26,6 +26,7 @@ export class Turn {
   #reported = false;
   #detached = false;
   #judged = false;
+  #verdictGiven = false;
   #ended = false;
   /** Whether a missing reply is told to the room. */
   readonly reportFailures: boolean;
@@ -57,9 +58,16 @@ export class Turn {
     this.#detached = true;
   }
 
-  /** The verdict was given; it is given once. */
-  noteJudged(): void {
-    this.#judged = true;
+  /** Whether the turn's end is judged at all; said before its adapter runs. */
+  setJudged(judged: boolean): void {
+    this.#judged = judged;
+  }
+
+  /** @returns true the first time: a verdict is given once */
+  claimVerdict(): boolean {
+    const first = !this.#verdictGiven;
+    this.#verdictGiven = true;
+    return first;
   }
 
   /** From now on the turn's tools post nothing. */
@@ -84,6 +92,7 @@ export class Turn {
     return this.#detached;
   }
 
+  /** A turn that is not judged may end without an answer. */
   get judged(): boolean {
     return this.#judged;
   }

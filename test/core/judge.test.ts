@@ -4,12 +4,13 @@ import {
   ApiError,
   BandToolError,
   DeliveryFailedError,
+  InputNotAccepted,
   RoomExecutionStoppedError,
   TurnEndedError,
   TurnResultAlreadyReported,
 } from '../../src/base/band-errors.js';
 import { GatewayError } from '../../src/base/errors.js';
-import { deliverReply, judgeDetachedTurn, judgeTurn, relayReply, UNFINISHED_TEXT } from '../../src/core/judge.js';
+import { deliverReply, judgeDetachedTurn, relayReply, runJudgedTurn, UNFINISHED_TEXT } from '../../src/core/judge.js';
 import { CONTACT_EVENTS_SENDER } from '../../src/core/synthetic.js';
 import { Turn, type TurnOptions } from '../../src/core/turn.js';
 import { FakeAgentTools, refusal } from '../../src/testing/index.js';
@@ -25,14 +26,21 @@ function toolsOf(options: TurnOptions = {}) {
   return { tools: new FakeAgentTools({ turn }), turn, lines };
 }
 
-async function verdictOn(tools: FakeAgentTools, sender = PERSON): Promise<unknown> {
-  return judgeTurn(tools, sender).then(
+/** What becomes of a turn in which the adapter does `work`. */
+async function verdictOn(
+  tools: FakeAgentTools,
+  work: () => unknown = () => undefined,
+  { message = PERSON, judges = true }: { message?: typeof PERSON; judges?: boolean } = {},
+): Promise<unknown> {
+  return runJudgedTurn({ tools, message, judges }, async () => {
+    await work();
+  }).then(
     () => 'passed',
     (error: unknown) => error,
   );
 }
 
-describe('judgeTurn', () => {
+describe('runJudgedTurn', () => {
   it('R-274 R-275 R-276 a turn without an answer is told to the room once, as an error event of the runtime', async () => {
     const { tools, turn, lines } = toolsOf();
     const verdict = await verdictOn(tools);
@@ -84,8 +92,7 @@ describe('judgeTurn', () => {
     ['a failure that the adapter reported', (tools) => tools.sendFailure({ provider: 'model', message: 'overloaded' })],
   ])('R-277 %s completes the turn', async (_what, work) => {
     const { tools } = toolsOf();
-    await work(tools);
-    expect(await verdictOn(tools)).toBe('passed');
+    expect(await verdictOn(tools, () => work(tools))).toBe('passed');
   });
 
   it.each<[string, (tools: FakeAgentTools) => Promise<unknown>]>([
@@ -95,8 +102,7 @@ describe('judgeTurn', () => {
     ['a blank answer', (tools) => tools.sendMessage('\u200b ', ['@user'])],
   ])('R-277 R-279 %s does not complete the turn', async (_what, work) => {
     const { tools } = toolsOf();
-    await work(tools);
-    expect(await verdictOn(tools)).toBeInstanceOf(TurnResultAlreadyReported);
+    expect(await verdictOn(tools, () => work(tools))).toBeInstanceOf(TurnResultAlreadyReported);
   });
 
   it('R-278 a call that failed does not complete the turn', async () => {
@@ -119,21 +125,48 @@ describe('judgeTurn', () => {
   });
 
   it('R-282 turns of contact events are never judged', async () => {
-    expect(await verdictOn(toolsOf().tools, CONTACT_EVENTS_SENDER)).toBe('passed');
+    const { tools, turn } = toolsOf();
+    expect(await verdictOn(tools, undefined, { message: CONTACT_EVENTS_SENDER })).toBe('passed');
+    expect([turn.judged, tools.events]).toEqual([false, []]);
+  });
+
+  it('R-282 turns of an adapter that does not judge are not judged', async () => {
+    const { tools, turn } = toolsOf();
+    expect(await verdictOn(tools, undefined, { judges: false })).toBe('passed');
+    expect([turn.judged, tools.events]).toEqual([false, []]);
+  });
+
+  it('a throw of the adapter is no missing reply', async () => {
+    const { tools } = toolsOf();
+    const work = () => Promise.reject(new Error('model is down'));
+    expect(await verdictOn(tools, work)).toEqual(new Error('model is down'));
+    expect(tools.events).toEqual([]);
   });
 
   it('a cancelled turn is not judged', async () => {
     const { tools, turn } = toolsOf({ signal: AbortSignal.abort() });
     expect(await verdictOn(tools)).toBe('passed');
-    expect([tools.events, turn.judged]).toEqual([[], false]);
+    expect([tools.events, turn.reported]).toEqual([[], false]);
   });
 });
 
 describe('judgeDetachedTurn', () => {
+  /** A turn that its adapter detached before it returned. */
+  async function detached(options: TurnOptions = {}, how: Parameters<typeof verdictOn>[2] = {}) {
+    const lab = toolsOf(options);
+    const verdict = await verdictOn(
+      lab.tools,
+      () => {
+        lab.turn.detach();
+      },
+      how,
+    );
+    expect(verdict).toBe('passed');
+    return lab;
+  }
+
   it('R-281 a detached turn passes at first and is judged when the adapter says that it ended', async () => {
-    const { tools, turn } = toolsOf();
-    turn.detach();
-    expect(await verdictOn(tools)).toBe('passed');
+    const { tools } = await detached();
     await tools.sendMessage('late but here', ['@user']);
     expect(await judgeDetachedTurn(tools)).toBe(true);
     expect(tools.events).toEqual([]);
@@ -141,16 +174,14 @@ describe('judgeDetachedTurn', () => {
   });
 
   it('R-281 a detached turn that never answered is told to the room once, without a throw', async () => {
-    const { tools, turn } = toolsOf();
-    turn.detach();
+    const { tools } = await detached();
     expect(await judgeDetachedTurn(tools)).toBe(false);
     expect(await judgeDetachedTurn(tools)).toBe(true);
     expect(tools.events.map(({ content }) => content)).toEqual([MISSING]);
   });
 
   it('R-281 a report that fails is followed by the generic one, once', async () => {
-    const { tools, turn } = toolsOf();
-    turn.detach();
+    const { tools } = await detached();
     tools.failNext('postEvent', new GatewayError('BAND_UNAVAILABLE'));
     expect(await judgeDetachedTurn(tools)).toBe(false);
     expect(tools.events.map(({ content }) => content)).toEqual([UNFINISHED_TEXT]);
@@ -158,11 +189,34 @@ describe('judgeDetachedTurn', () => {
 
   it('R-281 a cancelled detached turn reports nothing', async () => {
     const controller = new AbortController();
-    const { tools, turn } = toolsOf({ signal: controller.signal });
-    turn.detach();
+    const { tools } = await detached({ signal: controller.signal });
     controller.abort();
     expect(await judgeDetachedTurn(tools)).toBe(true);
     expect(tools.calls).toEqual([]);
+  });
+
+  it('R-282 a detached turn that is not judged reports nothing', async () => {
+    for (const how of [{ judges: false }, { message: CONTACT_EVENTS_SENDER }]) {
+      const { tools } = await detached({}, how);
+      expect(await judgeDetachedTurn(tools)).toBe(true);
+      expect(tools.events).toEqual([]);
+    }
+  });
+
+  it('R-281 a turn that was not taken after all owes nothing', async () => {
+    const { tools, turn } = toolsOf();
+    await verdictOn(tools, () => {
+      turn.detach();
+      throw new InputNotAccepted('busy');
+    });
+    expect(await judgeDetachedTurn(tools)).toBe(true);
+    expect(tools.events).toEqual([]);
+  });
+
+  it('a turn that was never detached is not judged here', async () => {
+    const { tools } = toolsOf();
+    expect(await judgeDetachedTurn(tools)).toBe(true);
+    await expect(tools.sendMessage('still on', ['@user'])).resolves.toMatchObject({ success: true });
   });
 });
 
@@ -189,6 +243,7 @@ describe('relayReply', () => {
   it('R-280 posts nothing when there is nothing to see', async () => {
     const { tools } = toolsOf();
     expect(await relayReply(tools, '\u200b', TO_USER)).toBe(false);
+    expect(await relayReply(tools, null, TO_USER)).toBe(false);
     expect(tools.calls).toEqual([]);
   });
 });
