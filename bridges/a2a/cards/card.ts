@@ -26,7 +26,7 @@ export function cardV1(peer: PublishedPeer, context: CardContext): CardJson {
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: context.extendedCard },
     ...(context.authenticated && {
       securitySchemes: schemesV1(options),
-      securityRequirements: schemeNames(options).map((name) => ({ schemes: { [name]: { list: [] } } })),
+      securityRequirements: schemeNames(options).map((name) => ({ schemes: { [name]: {} } })),
     }),
     defaultInputModes: peer.override?.inputModes ?? options.inputModes,
     defaultOutputModes: peer.override?.outputModes ?? options.outputModes,

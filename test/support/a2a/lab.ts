@@ -96,8 +96,7 @@ export async function a2aLab(lab: LabOptions = {}): Promise<A2ALab> {
     wsUrl: 'ws://band.invalid/socket',
   });
   await adapter.onStarted(GATEWAY.name, 'A gateway');
-  const base = adapter.url!.replace('localhost', '127.0.0.1');
-  const client = a2aClient(lab.ports?.http ? base : base.replace(/^https?:\/\/[^/]+$/, portOf(adapter)), {
+  const client = a2aClient(portOf(adapter), {
     headers: { 'x-api-key': KEY },
     ...lab.client,
   });
