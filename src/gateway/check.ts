@@ -43,13 +43,15 @@ export async function checkConfig(
     running
       ? ok('port', `${service.http.port} is the running gateway's`)
       : await portFinding(service.http.host, service.http.port),
-    ...addressFindings(config),
   ];
+  // In sandbox mode there is nothing outside to look at.
+  if (config.mode === 'default')
+    return [...here, await portFinding(service.sandbox.host, service.sandbox.port, 'sandbox port')];
   const outside = await Promise.all([
     socketFinding(service.platform.wsUrl, ports, signal),
     ...config.agents.map((entry) => agentFindings(entry, config, bridges, ports, signal)),
   ]);
-  return [...here, ...outside.flat()];
+  return [...here, ...addressFindings(config), ...outside.flat()];
 }
 
 async function isRunning(dataDir: string): Promise<boolean> {
@@ -74,6 +76,7 @@ function dataDirFinding(dataDir: string, kind: 'leveldb' | 'memory'): Finding {
   try {
     if (!existsSync(full)) {
       const parent = nearestExisting(full);
+      if (!statSync(parent).isDirectory()) return problem(subject, `${parent} is no folder`, mend);
       accessSync(parent, constants.W_OK);
       return ok(subject, `${full} will be made`);
     }
@@ -88,16 +91,16 @@ function dataDirFinding(dataDir: string, kind: 'leveldb' | 'memory'): Finding {
   }
 }
 
-async function portFinding(host: string, port: number): Promise<Finding> {
+async function portFinding(host: string, port: number, subject = 'port'): Promise<Finding> {
   const server = createServer();
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(port, host, resolve);
     });
-    return ok('port', port === 0 ? 'any free one' : `${port} on ${host} is free`);
+    return ok(subject, port === 0 ? 'any free one' : `${port} on ${host} is free`);
   } catch (error) {
-    return problem('port', `${port} on ${host}: ${codeOf(error)}`, 'Stop what uses it, or set http.port to another.');
+    return problem(subject, `${port} on ${host}: ${codeOf(error)}`, 'Stop what uses it, or choose another.');
   } finally {
     server.close();
   }

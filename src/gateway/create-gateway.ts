@@ -76,6 +76,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     metrics,
     http,
     store: store.store,
+    dataDir: service.dataDir,
   });
   const agents = config.agents.map((entry) =>
     createHostedAgent({
