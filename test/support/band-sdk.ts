@@ -30,9 +30,13 @@ export async function findBandSdk(): Promise<BandSdk> {
     await rm(cache, { recursive: true, force: true });
     await mkdir(cache, { recursive: true });
     await run('python3', ['-m', 'venv', cache], { timeout: INSTALL_TIMEOUT_MS });
-    await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', `band-sdk==${VERSION}`], {
-      timeout: INSTALL_TIMEOUT_MS,
-    });
+    await run(
+      python,
+      ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', `band-sdk==${VERSION}`],
+      {
+        timeout: INSTALL_TIMEOUT_MS,
+      },
+    );
     await writeFile(ready, '');
     return { kind: 'present', python };
   } catch (error) {

@@ -150,19 +150,17 @@ export function* factsOf(world: World): Generator<Fact> {
   }
 }
 
-/** What an agent may see of a room; made empty on first use. */
+const newView = (): AgentView => ({
+  work: [],
+  context: [],
+  firstOpen: 0,
+  counts: { none: 0, delivered: 0, processing: 0, processed: 0, failed: 0 },
+});
+const EMPTY_VIEW = newView();
+
+/** What an agent may see of a room. */
 export function viewOf(room: Room, agentId: string): AgentView {
-  let view = room.views.get(agentId);
-  if (!view) {
-    view = {
-      work: [],
-      context: [],
-      firstOpen: 0,
-      counts: { none: 0, delivered: 0, processing: 0, processed: 0, failed: 0 },
-    };
-    room.views.set(agentId, view);
-  }
-  return view;
+  return room.views.get(agentId) ?? EMPTY_VIEW;
 }
 
 /** Index of the first message of a list with `seq` or more. */
@@ -227,6 +225,12 @@ function leave(world: World, room: Room, id: string): void {
   room.executions.delete(id);
 }
 
+function ownView(room: Room, agentId: string): AgentView {
+  let view = room.views.get(agentId);
+  if (!view) room.views.set(agentId, (view = newView()));
+  return view;
+}
+
 function applyMessage(world: World, record: MessageRecord): void {
   const room = world.rooms.get(record.roomId);
   if (!room || room.messageById.has(record.id)) return;
@@ -243,10 +247,10 @@ function applyMessage(world: World, record: MessageRecord): void {
   room.record = { ...room.record, updatedAt: message.insertedAt };
   world.messageCount += 1;
 
-  if (message.senderKind === 'Agent') viewOf(room, message.senderId).context.push(message);
+  if (message.senderKind === 'Agent') ownView(room, message.senderId).context.push(message);
   for (const mention of message.mentions ?? []) {
     if (mention.kind !== 'mention' || !world.agents.has(mention.id)) continue;
-    const view = viewOf(room, mention.id);
+    const view = ownView(room, mention.id);
     view.work.push(message);
     view.context.push(message);
     view.counts.none += 1;
@@ -254,7 +258,7 @@ function applyMessage(world: World, record: MessageRecord): void {
 }
 
 function applyDelivery(room: Room, message: Message, agentId: string, delivery: Delivery): void {
-  const view = viewOf(room, agentId);
+  const view = ownView(room, agentId);
   view.counts[message.deliveries.get(agentId)?.status ?? 'none'] -= 1;
   view.counts[delivery.status] += 1;
   message.deliveries.set(agentId, delivery);
