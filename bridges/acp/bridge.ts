@@ -4,7 +4,7 @@ import type { AcpOptions } from './settings.js';
 
 /** The ACP bridge as the service opens it. Editors come by the local socket beside the agent's lock. */
 export const acpBridge: BridgeModule<AcpOptions> = {
-  async open({ name, options }, ports): Promise<Bridge> {
+  open({ name, options }, ports): Promise<Bridge> {
     const since = ports.clock.now();
     const adapter = new BandACPServerAdapter(toInput(options), {
       clock: ports.clock,
@@ -17,7 +17,7 @@ export const acpBridge: BridgeModule<AcpOptions> = {
       },
       indexStore: { store: ports.store, prefix: `acp/${name}/` },
     });
-    return {
+    return Promise.resolve({
       adapter,
       report(): BridgeReport {
         const editors = adapter.editors;
@@ -30,7 +30,7 @@ export const acpBridge: BridgeModule<AcpOptions> = {
       },
       blockers: () => [],
       deadLetters: null,
-    };
+    });
   },
 
   // Credentials are looked at by the service itself; nothing of an editor's can be looked at before it connects.

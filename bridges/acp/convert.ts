@@ -170,7 +170,7 @@ export function titleOf(text: string, maxChars = 60): string | null {
     )
     .find((part) => part !== '');
   if (line === undefined) return null;
-  const chars = [...line];
+  const chars = Array.from(line);
   return chars.length <= maxChars
     ? line
     : `${chars

@@ -20,8 +20,8 @@ export function claimStdout({ stdout, stderr }: StandardStreams): Writable {
       write(chunk, done);
     },
   });
-  stdout.write = stderr.write.bind(stderr) as typeof stdout.write;
-  stdout.on('error', (error) => {
+  stdout.write = stderr.write.bind(stderr);
+  stdout.on('error', (error: Error) => {
     protocol.destroy(error);
   });
   // A reader of the log that went away is no reason to end.

@@ -66,8 +66,8 @@ function pair(): [Stream, Stream] {
   const there = new TransformStream();
   const back = new TransformStream();
   return [
-    { readable: there.readable, writable: back.writable } as Stream,
-    { readable: back.readable, writable: there.writable } as Stream,
+    { readable: there.readable, writable: back.writable },
+    { readable: back.readable, writable: there.writable },
   ];
 }
 
@@ -80,7 +80,7 @@ interface Client {
 /** The SDK's own client, connected and initialized. */
 async function connect(stream: Stream): Promise<Client> {
   const updates: SessionNotification[] = [];
-  let tell = () => undefined as void;
+  let tell: () => void = () => undefined;
   const app = client({ name: 'test' }).onNotification(methods.client.session.update, ({ params }) => {
     updates.push(params);
     tell();
@@ -97,7 +97,7 @@ async function connect(stream: Stream): Promise<Client> {
   const texts = (kind = 'agent_message_chunk') =>
     updates.flatMap(({ update }) =>
       update.sessionUpdate === kind && 'content' in update && update.content && 'text' in update.content
-        ? [String(update.content.text)]
+        ? [update.content.text]
         : [],
     );
   return {

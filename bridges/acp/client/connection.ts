@@ -113,12 +113,12 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
   const settled = async (sessionId: string): Promise<void> => {
     for (let before = opening.get(sessionId); before; before = opening.get(sessionId)) await before;
   };
-  const introduce = <T>({ response, afterAnswer }: Introduced<T>): T => {
+  const introduce = <T>(opened: Introduced<T>): T => {
     // The SDK queues the answer in a microtask after this handler; what runs later comes later on the wire.
     setImmediate(() => {
-      if (!state.isClosed) afterAnswer();
+      if (!state.isClosed) opened.afterAnswer();
     });
-    return response;
+    return opened.response;
   };
   const reopen = async (context: AgentRequestContext<OpenParams & { sessionId: string }>, replay: boolean) => {
     const { sessionId } = context.params;

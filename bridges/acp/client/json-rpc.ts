@@ -20,5 +20,5 @@ export function asRequest(message: AnyMessage): Request | null {
 export function asNotification(message: AnyMessage): { readonly method: string; readonly params?: unknown } | null {
   const { jsonrpc, method } = message as { jsonrpc?: unknown; method?: unknown };
   const isOne = jsonrpc === '2.0' && typeof method === 'string' && !('id' in message);
-  return isOne ? (message as { method: string; params?: unknown }) : null;
+  return isOne ? message : null;
 }

@@ -29,7 +29,7 @@ export function tapStream(stream: Stream, next: () => number, handlers: TapHandl
   const open = new Map<JsonRpcId, { readonly method: string; readonly seq: number }>();
   let initialize: { readonly id: JsonRpcId; readonly answered: () => void } | null = null;
   let wait: Promise<void> | null = null;
-  let release = () => undefined as void;
+  let release: () => void = () => undefined;
 
   const incoming = (message: AnyMessage): void => {
     const seq = next();
@@ -52,12 +52,12 @@ export function tapStream(stream: Stream, next: () => number, handlers: TapHandl
     if ('method' in message || !('id' in message)) return message;
     const request = open.get(message.id);
     open.delete(message.id);
-    if (initialize && initialize.id === message.id) {
-      initialize.answered();
+    if (initialize?.id === message.id) {
+      initialize?.answered();
       initialize = null;
     }
     if (!('error' in message)) return message;
-    return { ...message, error: reshape(message.error as WireError, request?.method ?? null) } as AnyMessage;
+    return { ...message, error: reshape(message.error as WireError, request?.method ?? null) };
   };
 
   const reader = stream.readable.getReader();

@@ -65,7 +65,7 @@ export function availableCommands(table: ReadonlyMap<string, Command>, people: r
 }
 
 function cut(text: string): string {
-  const chars = [...text];
+  const chars = Array.from(text);
   return chars.length <= MAX_DESCRIPTION_CHARS ? text : `${chars.slice(0, MAX_DESCRIPTION_CHARS - 1).join('')}…`;
 }
 

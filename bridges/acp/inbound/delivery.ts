@@ -86,7 +86,7 @@ export function watchDelivery(deps: {
   let replied = false;
   let stopped = support.isOff;
   let looking = false;
-  let cancel = () => undefined as void;
+  let cancel: () => void = () => undefined;
 
   const arm = () => {
     cancel();

@@ -14,13 +14,13 @@ import type { Turn, TurnEnd } from './turn.js';
 const FIRST_WAITING_NOTE_MS = 30_000;
 const NEXT_WAITING_NOTE_MS = 60_000;
 
-type Progress = {
+interface Progress {
   delivered: boolean;
   messageId?: string;
   recipients: string[];
   replied: string[];
   pending: string[];
-};
+}
 
 /** A prompt that cannot be posted as routed: the person is told here. */
 class AnsweredHere extends Error {
@@ -68,7 +68,7 @@ export async function runPrompt(session: Session, job: Job, deps: SessionDeps): 
       job.attachment.send(sayUpdate(error.message));
       return { stopReason: 'end_turn', _meta: meta({ delivered: false, reason: error.reason }) };
     }
-    if (signal.aborted) return cancelledResponse(progress);
+    if (signal.aborted) return cancelledResponse({ ...progress });
     if (isGatewayError(error, 'BAND_NOT_FOUND')) {
       throw new AcpFault('unknown_session', { sessionId: job.attachment.sessionId }, { cause: error });
     }
@@ -137,7 +137,7 @@ async function postAndWait(
 function answer(end: TurnEnd, turn: Turn, progress: Progress, deps: SessionDeps): PromptResponse {
   switch (end.kind) {
     case 'ended':
-      return { stopReason: 'end_turn', _meta: meta(progress) };
+      return { stopReason: 'end_turn', _meta: meta({ ...progress }) };
     case 'cancelled':
       throw new TurnCancelled();
     case 'failed':
@@ -289,7 +289,7 @@ export async function invite(
 }
 
 function pickKnown(person: Person): Partial<Person> {
-  return Object.fromEntries(Object.entries(person).filter(([, value]) => value !== null)) as Partial<Person>;
+  return Object.fromEntries(Object.entries(person).filter(([, value]) => value !== null));
 }
 
 /** The other editors of this session see what was asked here. */

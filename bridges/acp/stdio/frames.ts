@@ -41,7 +41,7 @@ export function createFrameReader(maxBytes: number, handlers: FrameHandlers): Li
 export function faultAnswer(id: JsonRpcId, reason: AcpReason, extra: Record<string, unknown> = {}): AnyMessage {
   const row: { readonly code: number; readonly text: string; readonly retryable?: boolean } = ACP_FAULTS[reason];
   const data = { reason, retryable: row.retryable ?? false, ...extra };
-  return { jsonrpc: '2.0', id, error: { code: row.code, message: row.text, data } } as AnyMessage;
+  return { jsonrpc: '2.0', id, error: { code: row.code, message: row.text, data } };
 }
 
 /** Separators that some readers take for line ends although JSON allows them in strings. */

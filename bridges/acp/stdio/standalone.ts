@@ -4,6 +4,7 @@ import type { Clock } from '../../../src/base/clock.js';
 import { toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Authentication } from '../client/connection.js';
+import type { AcpServer } from '../server.js';
 import type { AcpOptions } from '../settings.js';
 import { localBackend, ownerBackend } from './backends.js';
 import { createFrameReader } from './frames.js';
@@ -30,7 +31,7 @@ export interface StandaloneDeps {
 }
 
 export type AgentMaker = (
-  server: import('../server.js').AcpServer,
+  server: AcpServer,
   credentials: Credentials,
   conflict: 'supersede' | 'reject',
   deps: StandaloneDeps,

@@ -45,12 +45,12 @@ describe('session/cancel', () => {
     cancel(lab);
     const third = lab.ed.prompt(lab.session, 'three');
     await lab.ed.settle();
-    expect(lab.ed.answerTo(first)?.result.stopReason).toBe('cancelled');
-    expect(lab.ed.answerTo(second)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(first)?.result?.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(second)?.result?.stopReason).toBe('cancelled');
     expect(lab.ed.answerTo(third)).toBeUndefined();
     await lab.band.say(lab.band.onlyRoom, codex, 'ok');
     await lab.clock.advance(10_000);
-    expect(lab.ed.answerTo(third)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(third)?.result?.stopReason).toBe('end_turn');
   });
 
   it('P-092 does nothing when idle, for an unknown session, twice, or after the answer', async () => {
@@ -64,7 +64,7 @@ describe('session/cancel', () => {
     await lab.ed.settle();
     await lab.band.say(lab.band.onlyRoom, codex, 'ok');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     await lab.ed.settle();
     const after = lab.ed.frames.length;
     cancel(lab);
@@ -99,9 +99,9 @@ describe('session/cancel', () => {
     cancel(lab);
     gate.resolve();
     await lab.ed.settle();
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('cancelled');
     await lab.band.say(lab.band.onlyRoom, codex, 'oh, that one');
-    expect(lab.ed.updates('agent_message_chunk')[0]._meta['band.ai'].late).toBe(true);
+    expect(lab.ed.updates('agent_message_chunk')[0]!._meta['band.ai'].late).toBe(true);
   });
 
   it('P-095 a late answer does not complete the next turn by itself', async () => {
@@ -116,7 +116,7 @@ describe('session/cancel', () => {
     expect(lab.ed.answerTo(second)).toBeUndefined();
     await lab.band.say(lab.band.onlyRoom, codex, 'answer to two');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(second)?.result._meta['band.ai']).toMatchObject({ replied: ['ana/codex'], pending: [] });
+    expect(lab.ed.answerTo(second)?.result?._meta['band.ai']).toMatchObject({ replied: ['ana/codex'], pending: [] });
   });
 
   it('P-094 $/cancel_request ends that prompt only, with cancelled', async () => {
@@ -127,11 +127,11 @@ describe('session/cancel', () => {
     lab.ed.notify('$/cancel_request', { requestId: first });
     lab.ed.notify('$/cancel_request', { requestId: 'unknown' });
     await lab.ed.settle();
-    expect(lab.ed.answerTo(first)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(first)?.result?.stopReason).toBe('cancelled');
     expect(posts(lab)).toBe(2);
     await lab.band.say(lab.band.onlyRoom, codex, 'ok');
     await lab.clock.advance(10_000);
-    expect(lab.ed.answerTo(second)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(second)?.result?.stopReason).toBe('end_turn');
   });
 
   it('P-094 $/cancel_request of a prompt that waits takes it out of the queue', async () => {
@@ -141,7 +141,7 @@ describe('session/cancel', () => {
     await lab.ed.settle();
     lab.ed.notify('$/cancel_request', { requestId: second });
     await lab.ed.settle();
-    expect(lab.ed.answerTo(second)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(second)?.result?.stopReason).toBe('cancelled');
     await lab.band.say(lab.band.onlyRoom, codex, 'ok');
     await lab.clock.advance(300);
     await lab.ed.settle();
@@ -157,7 +157,7 @@ describe('session/cancel', () => {
     lab.ed.notify('$/cancel_request', { requestId: id });
     gate.resolve();
     await lab.ed.settle();
-    expect(lab.ed.answerTo(id)?.result.sessionId).toBeDefined();
+    expect(lab.ed.answerTo(id)?.result?.sessionId).toBeDefined();
   });
 
   it('session/cancel as a request is no method', async () => {
@@ -180,7 +180,7 @@ describe('session/cancel', () => {
     const id = lab.ed.prompt(lab.session, 'one');
     await lab.ed.settle();
     expect((await lab.ed.request('session/close', { sessionId: lab.session })).result).toEqual({});
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('cancelled');
     expect(lab.server.sessions.size).toBe(0);
     expect((await lab.ed.request('session/close', { sessionId: 'nope' })).result).toEqual({});
     const loaded = await lab.ed.request('session/load', {
@@ -188,7 +188,7 @@ describe('session/cancel', () => {
       cwd: '/home/ana/shop',
       mcpServers: [],
     });
-    expect(loaded.result._meta['band.ai'].roomId).toBe(lab.session);
+    expect(loaded.result?._meta['band.ai'].roomId).toBe(lab.session);
   });
 
   it('P-009 the end of a connection ends its turns and writes nothing more', async () => {

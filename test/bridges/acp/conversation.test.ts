@@ -91,7 +91,7 @@ describe('folders and ids', () => {
   it('P-033 takes absolute folders of any system and refuses the rest', () => {
     for (const cwd of ['/', '/a/b', 'C:\\x', 'c:/x', '\\\\srv\\x']) expect(checkCwd(cwd)).toBe(cwd);
     for (const cwd of ['', '.', 'a/b', 'C:x', '~', null, undefined, 4]) {
-      expect(() => checkCwd(cwd)).toThrowError(expect.objectContaining({ reason: 'invalid_cwd' }));
+      expect(() => checkCwd(cwd)).toThrow(expect.objectContaining({ reason: 'invalid_cwd' }));
     }
   });
 

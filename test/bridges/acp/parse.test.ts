@@ -75,7 +75,7 @@ describe('flattenPrompt', () => {
       [{ type: 'audio', mimeType: 'audio/wav', data: 'AA==' }, 'audio'],
       [{ type: 'resource', resource: { uri: 'file:///l.bin', blob: 'AAECAw==' } }, 'blob'],
     ] as const) {
-      const found = fault(() => flat([text('look'), block as ContentBlock]));
+      const found = fault(() => flat([text('look'), block]));
       expect(found.reason).toBe('unsupported_content');
       expect(found.data).toEqual({ type, index: 1 });
     }

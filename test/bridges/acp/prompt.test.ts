@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { person, type FakePerson } from '../../support/acp/fake-band.js';
-import { createLab, type EditorEnd, type Lab, type LabOptions } from '../../support/acp/lab.js';
+import { createLab, updateOf, type EditorEnd, type Lab, type LabOptions } from '../../support/acp/lab.js';
 
 const codex = person('codex');
 const reviewer = person('reviewer');
@@ -22,7 +22,10 @@ async function open(options: LabOptions = {}, notices = false): Promise<Open> {
 }
 const posts = (lab: Lab) =>
   lab.band.of('postMessage').map(({ args }) => args as { content: string; mentions: { id: string }[] });
-const both = { peers: [codex, reviewer], options: { peers: ['codex', 'reviewer'], deliveryPoll: 'off' } } as const;
+const both: LabOptions = {
+  peers: [codex, reviewer],
+  options: { peers: ['codex', 'reviewer'], deliveryPoll: 'off' },
+};
 const say = (lab: Lab, from: FakePerson, text: string) => lab.band.say(lab.band.onlyRoom, from, text);
 
 describe('what is posted', () => {
@@ -33,7 +36,7 @@ describe('what is posted', () => {
       await lab.ed.settle();
       await say(lab, codex, 'ok');
       await lab.clock.advance(300);
-      expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+      expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     }
     expect(posts(lab).map(({ content }) => content)).toEqual([
       '@ana/codex one\n\n[ACP Session Context]\nEditor: Zed 1.19.2\nEditor cwd: /home/ana/shop',
@@ -166,7 +169,7 @@ describe('what is posted', () => {
       sessionId: lab.session,
       prompt: [{ type: 'text', text: '/reviewer look' }],
     });
-    expect(answer.result._meta['band.ai'].reason).toBe('invite_refused');
+    expect(answer.result?._meta['band.ai'].reason).toBe('invite_refused');
     expect(lab.ed.said()[0]).toContain('/invite ana/reviewer');
   });
 
@@ -181,7 +184,7 @@ describe('what is posted', () => {
     await lab.ed.settle();
     await say(lab, codex, 'ok');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(lab.band.onlyRoom.rows.filter(({ content }) => content.includes('two'))).toHaveLength(1);
   });
 
@@ -195,7 +198,7 @@ describe('what is posted', () => {
     expect(failed.error).toMatchObject({ code: -32_603, data: { reason: 'post_unconfirmed', retryable: false } });
     expect(posts(lab)).toHaveLength(1);
     await say(lab, codex, 'I did get it');
-    expect(lab.ed.updates('agent_message_chunk')[0]._meta['band.ai'].late).toBe(true);
+    expect(lab.ed.updates('agent_message_chunk')[0]!._meta['band.ai'].late).toBe(true);
   });
 
   it('P-059 built-in commands are answered here', async () => {
@@ -223,7 +226,7 @@ describe('what is posted', () => {
       sessionId: lab.session,
       prompt: [{ type: 'text', text: '/invite x' }],
     });
-    expect(unknown.result._meta['band.ai'].reason).toBe('peer_not_found');
+    expect(unknown.result?._meta['band.ai'].reason).toBe('peer_not_found');
     expect(posts(lab)).toEqual([]);
   });
 
@@ -238,13 +241,13 @@ describe('what is posted', () => {
       sessionId: many.session,
       prompt: [{ type: 'text', text: 'hi' }],
     });
-    expect(answer.result._meta['band.ai']).toEqual({ delivered: false, reason: 'no_recipient' });
+    expect(answer.result?._meta['band.ai']).toEqual({ delivered: false, reason: 'no_recipient' });
     expect(many.ed.said()[0]).toContain('@ana/reviewer');
   });
 
   it('P-060 the first prompt gives the room its title, once, and the editor is told after the answer', async () => {
     const lab = await open();
-    const ids = [];
+    const ids: (string | number)[] = [];
     for (const text of ['/codex why does\tthis fail?\nreally', 'again']) {
       ids.push(lab.ed.prompt(lab.session, text));
       await lab.ed.settle();
@@ -254,10 +257,10 @@ describe('what is posted', () => {
     await lab.ed.settle();
     expect(lab.band.of('renameChat').map(({ args }) => args)).toEqual(['why does this fail?']);
     expect(lab.ed.updates('session_info_update')).toEqual([
-      { sessionUpdate: 'session_info_update', title: 'why does this fail?', updatedAt: expect.any(String) },
+      { sessionUpdate: 'session_info_update', title: 'why does this fail?', updatedAt: expect.any(String) as string },
     ]);
     const answered = lab.ed.indexOf(({ id }) => id === ids[0]);
-    expect(lab.ed.indexOf(({ params }) => (params?.['update'] as any)?.title !== undefined)).toBeGreaterThan(answered);
+    expect(lab.ed.indexOf((frame) => updateOf(frame)?.title !== undefined)).toBeGreaterThan(answered);
   });
 });
 
@@ -277,9 +280,7 @@ describe('the life of a turn', () => {
       _meta: { 'band.ai': { delivered: true, recipients: ['ana/codex'], replied: ['ana/codex'], pending: [] } },
     });
     expect(lab.ed.said()).toEqual(['part one', 'part two']);
-    const last = lab.ed.frames.findLastIndex(
-      (frame) => (frame.params?.['update'] as any)?.content?.text === 'part two',
-    );
+    const last = lab.ed.frames.findLastIndex((frame) => updateOf(frame)?.content?.text === 'part two');
     expect(lab.ed.indexOf((frame) => frame.id === id)).toBeGreaterThan(last);
   });
 
@@ -293,7 +294,7 @@ describe('the life of a turn', () => {
     expect(lab.ed.answerTo(id)).toBeUndefined();
     await say(lab, reviewer, 'second');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({
+    expect(lab.ed.answerTo(id)?.result?._meta['band.ai']).toMatchObject({
       replied: ['ana/codex', 'ana/reviewer'],
       pending: [],
     });
@@ -311,14 +312,14 @@ describe('the life of a turn', () => {
     await lab.clock.advance(19_999);
     expect(lab.ed.answerTo(id)).toBeUndefined();
     await lab.clock.advance(1);
-    expect(lab.ed.answerTo(id)?.result._meta['band.ai']).toMatchObject({
+    expect(lab.ed.answerTo(id)?.result?._meta['band.ai']).toMatchObject({
       replied: ['ana/codex'],
       pending: ['ana/reviewer'],
     });
     await say(lab, reviewer, 'too late');
     const late = lab.ed.updates('agent_message_chunk').at(-1);
-    expect(late.content.text).toBe('**@ana/reviewer:** too late');
-    expect(late._meta['band.ai']).toMatchObject({ late: true, sender: { handle: 'ana/reviewer', type: 'Agent' } });
+    expect(late!.content.text).toBe('**@ana/reviewer:** too late');
+    expect(late!._meta['band.ai']).toMatchObject({ late: true, sender: { handle: 'ana/reviewer', type: 'Agent' } });
   });
 
   it('P-073 nobody replies: an error that says who, after the idle time', async () => {
@@ -353,7 +354,7 @@ describe('the life of a turn', () => {
     expect(lab.ed.said().at(-1)).toBe('**@bob:** me too');
     await say(lab, codex, 'done');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
   });
 
   it('P-075 a second prompt is posted only after the first answer, and the seventeenth that waits is refused', async () => {
@@ -383,11 +384,11 @@ describe('the life of a turn', () => {
     await lab.ed.settle();
     await lab.band.say(lab.band.room(other), codex, 'to two');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(second)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(second)?.result?.stopReason).toBe('end_turn');
     expect(lab.ed.answerTo(first)).toBeUndefined();
     await lab.band.say(lab.band.room(lab.session), codex, 'to one');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(first)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(first)?.result?.stopReason).toBe('end_turn');
     expect(lab.ed.said(lab.session)).toEqual(['to one']);
     expect(lab.ed.said(other)).toEqual(['to two']);
   });
@@ -404,7 +405,7 @@ describe('the life of a turn', () => {
     await lab.ed.settle();
     await say(lab, codex, 'ok');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(lab.server.sessions.openPrompts).toBe(0);
   });
 
@@ -421,7 +422,7 @@ describe('the life of a turn', () => {
     await say(lab, codex, 'done');
     row.delivery[codex.id] = 'processed';
     await lab.clock.advance(50 + 250);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(lab.ed.said()).toEqual(['working on it', 'done']);
   });
 
@@ -485,7 +486,7 @@ describe('the life of a turn', () => {
     lab.band.onlyRoom.participants.delete(lab.band.self.id);
     lab.server.sessions.roomGone(lab.session);
     await lab.ed.settle();
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('cancelled');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('cancelled');
     expect(lab.ed.updates('agent_thought_chunk')).toHaveLength(1);
     for (const [method, params] of [
       ['session/prompt', { prompt: [{ type: 'text', text: 'x' }] }],

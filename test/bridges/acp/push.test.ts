@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { deferred } from '../../../src/base/async.js';
 import { person } from '../../support/acp/fake-band.js';
-import { createLab, type EditorEnd, type Lab, type LabOptions } from '../../support/acp/lab.js';
+import { createLab, updateOf, type EditorEnd, type Lab, type LabOptions, type Update } from '../../support/acp/lab.js';
+
+/** What the fake platform was asked to post. */
+interface PostedArgs {
+  readonly content: string;
+  readonly mentions: readonly { readonly handle: string }[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
 
 const codex = person('codex');
 const reviewer = person('reviewer');
@@ -33,7 +40,7 @@ describe('messages of the room', () => {
     const long = chunks.filter(({ messageId }) => messageId === first.id);
     expect(long).toHaveLength(2);
     expect(long.map(({ content }) => content.text).join('')).toBe(`**@ana/codex:** ${text}`);
-    expect(chunks.at(-1)._meta['band.ai'].sender).toEqual({
+    expect(chunks.at(-1)!._meta['band.ai'].sender).toEqual({
       id: codex.id,
       type: 'Agent',
       handle: 'ana/codex',
@@ -157,8 +164,8 @@ describe('messages of the room', () => {
     expect(lab.ed.updates('available_commands_update').length).toBe(asked + 1);
     const targets = lab.ed
       .updates('config_option_update')
-      .at(-1)
-      .configOptions[1].options.map((one: any) => one.value);
+      .at(-1)!
+      .configOptions[1]!.options.map((one) => one.value);
     expect(targets).toContain('ana/carl');
     expect(lab.ed.updates('notice').map(({ title }) => title)).toEqual(['@ana/carl joined the room']);
     lab.server.sessions.participantsChanged(lab.session, {
@@ -169,8 +176,8 @@ describe('messages of the room', () => {
     expect(
       lab.ed
         .updates('config_option_update')
-        .at(-1)
-        .configOptions[1].options.map((one: any) => one.value),
+        .at(-1)!
+        .configOptions[1]!.options.map((one) => one.value),
     ).not.toContain('ana/carl');
   });
 
@@ -210,7 +217,7 @@ describe('two editors on one session', () => {
     expect(lab.ed.updates('user_message_chunk')).toEqual([]);
     await lab.band.say(room(lab), codex, 'hi');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(other.said()).toEqual(['hi']);
     other.hangUp();
     await lab.ed.settle();
@@ -225,7 +232,8 @@ describe('modes and options', () => {
     { id: 'code', peer: 'codex' },
     { id: 'review', peer: 'reviewer' },
   ];
-  const current = (update: any) => update.configOptions.map((option: any) => option.currentValue);
+  const current = (update: Pick<Update, 'configOptions'> | undefined) =>
+    update?.configOptions.map((option) => option.currentValue);
 
   it('P-120 set_mode answers, then sends the whole list of options', async () => {
     const lab = await open({ options: { modes } });
@@ -233,7 +241,7 @@ describe('modes and options', () => {
     expect(answer.result).toEqual({});
     await lab.ed.settle();
     expect(current(lab.ed.updates('config_option_update').at(-1))).toEqual(['review', 'auto']);
-    const at = lab.ed.indexOf((frame) => (frame.params?.['update'] as any)?.sessionUpdate === 'config_option_update');
+    const at = lab.ed.indexOf((frame) => updateOf(frame)?.sessionUpdate === 'config_option_update');
     expect(at).toBeGreaterThan(lab.ed.frames.indexOf(answer));
   });
 
@@ -300,7 +308,7 @@ describe('modes and options', () => {
     await lab.band.say(room(lab), codex, 'ok');
     await lab.clock.advance(300);
     await lab.ed.settle();
-    const to = lab.band.of('postMessage').map(({ args }) => (args as any).mentions[0].handle);
+    const to = lab.band.of('postMessage').map(({ args }) => (args as PostedArgs).mentions[0]!.handle);
     expect(to).toEqual(['ana/codex', 'ana/reviewer']);
   });
 
@@ -316,7 +324,7 @@ describe('modes and options', () => {
       value: 'ana/codex',
     });
     await lab.clock.advance(2_000);
-    const markers = lab.band.of('postEvent').map(({ args }) => (args as any).metadata);
+    const markers = lab.band.of('postEvent').map(({ args }) => (args as PostedArgs).metadata);
     expect(markers.length).toBeLessThanOrEqual(3);
     expect(markers.at(-1)).toMatchObject({ acp_mode: 'review', acp_target: 'ana/codex' });
     const fresh = await createLab({ band: lab.band, options: { modes } });
@@ -327,7 +335,7 @@ describe('modes and options', () => {
       cwd: '/home/ana/shop',
       mcpServers: [],
     });
-    expect(result.modes.currentModeId).toBe('review');
+    expect(result!.modes.currentModeId).toBe('review');
     expect(current(result)).toEqual(['review', 'ana/codex']);
   });
 });

@@ -41,7 +41,7 @@ function wire(app: AgentApp, options?: { maxMessageBytes: number }): Wire {
   const input = new PassThrough();
   const out: Record<string, unknown>[] = [];
   let text = '';
-  let tell = () => undefined as void;
+  let tell: () => void = () => undefined;
   const output = new Writable({
     write(chunk: Buffer, _encoding, done) {
       text += chunk.toString();
@@ -168,7 +168,7 @@ describe('the protocol SDK', () => {
   });
 
   it('P-165 loses the answers of requests that are open at the end of input', async () => {
-    let finish = () => undefined as void;
+    let finish: () => void = () => undefined;
     const app = basic().onRequest(methods.agent.session.list, async () => {
       await new Promise<void>((resolve) => (finish = resolve));
       return { sessions: [] };

@@ -2,7 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { deferred } from '../../../src/base/async.js';
 import { FakeBand, person, type FakeRoom } from '../../support/acp/fake-band.js';
-import { createLab, type EditorEnd, type Lab, type LabOptions } from '../../support/acp/lab.js';
+import {
+  createLab,
+  resultOf,
+  updateOf,
+  type EditorEnd,
+  type Lab,
+  type LabOptions,
+  type Update,
+} from '../../support/acp/lab.js';
+
+/** What the fake platform was asked to post. */
+interface PostedArgs {
+  readonly content: string;
+  readonly mentions: readonly { readonly handle: string }[];
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
 
 const codex = person('codex');
 const labs: Lab[] = [];
@@ -23,7 +38,7 @@ const load = (ed: EditorEnd, sessionId: string, more: Record<string, unknown> = 
   ed.request('session/load', { sessionId, cwd, mcpServers: [], ...more });
 const texts = (ed: EditorEnd) =>
   ed.frames.flatMap(({ params }) => {
-    const update = params?.['update'] as any;
+    const update = params?.['update'] as Update | undefined;
     return update?.content?.text === undefined ? [] : [`${update.sessionUpdate.slice(0, 5)}: ${update.content.text}`];
   });
 
@@ -54,19 +69,19 @@ describe('session/load', () => {
     const lab = await start({ band });
     const answer = await load(lab.ed, room.id);
     expect(texts(lab.ed)).toEqual(['user_: question 0', 'agent: answer 0', 'user_: question 1', 'agent: answer 1']);
-    expect(lab.ed.frames.findLastIndex(({ params }) => (params?.['update'] as any)?.content)).toBeLessThan(
+    expect(lab.ed.frames.findLastIndex((frame) => updateOf(frame)?.content)).toBeLessThan(
       lab.ed.frames.indexOf(answer),
     );
-    expect(answer.result.modes.currentModeId).toBe('default');
+    expect(answer.result?.modes.currentModeId).toBe('default');
     const chunk = lab.ed.updates('agent_message_chunk')[0];
-    expect(chunk._meta['band.ai'].replay).toBe(true);
+    expect(chunk!._meta['band.ai'].replay).toBe(true);
     const id = lab.ed.prompt(room.id, 'question 2');
     await lab.ed.settle();
     await band.say(room, codex, 'answer 2');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(band.rooms.size).toBe(1);
-    expect((band.of('postMessage')[0]?.args as any).content, 'the context is not due again').toBe(
+    expect((band.of('postMessage')[0]?.args as PostedArgs).content, 'the context is not due again').toBe(
       '@ana/codex question 2',
     );
     expect(band.of('renameChat')).toEqual([]);
@@ -147,7 +162,7 @@ describe('session/load', () => {
     const lab = await start({ band });
     const answer = await lab.ed.request('session/resume', { sessionId: room.id, cwd });
     await lab.ed.settle();
-    expect(answer.result._meta['band.ai'].roomId).toBe(room.id);
+    expect(answer.result?._meta['band.ai'].roomId).toBe(room.id);
     expect(texts(lab.ed)).toEqual([]);
     const at = lab.ed.frames.indexOf(answer);
     expect(lab.ed.frames.slice(0, at).some(({ method }) => method === 'session/update')).toBe(false);
@@ -159,13 +174,13 @@ describe('session/load', () => {
     const uuid = randomUUID();
     pastRoom(band, 1, { marker: { acp_session_id: uuid } });
     const lab = await start({ band });
-    expect((await load(lab.ed, 'ab'.repeat(16))).result._meta['band.ai'].roomId).toBe(hex.id);
+    expect((await load(lab.ed, 'ab'.repeat(16))).result?._meta['band.ai'].roomId).toBe(hex.id);
     expect((await load(lab.ed, uuid)).result).toBeDefined();
     const id = lab.ed.prompt('ab'.repeat(16), 'go on');
     await lab.ed.settle();
     await band.say(hex, codex, 'going on');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(id)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(id)?.result?.stopReason).toBe('end_turn');
     expect(
       lab.ed.frames.filter(({ params }) => params?.['sessionId'] === hex.id),
       'updates carry the id the editor knows',
@@ -225,7 +240,7 @@ describe('session/load', () => {
     ]);
     await band.say(room, codex, 'going on');
     await lab.clock.advance(300);
-    expect(lab.ed.answerTo(prompt)?.result.stopReason).toBe('end_turn');
+    expect(lab.ed.answerTo(prompt)?.result?.stopReason).toBe('end_turn');
   });
 
   it('a relative folder is refused', async () => {
@@ -257,12 +272,12 @@ describe('session/list', () => {
     band.addRoom();
     const lab = await start({ band });
     const { result } = await lab.ed.request('session/list', {});
-    expect(result.sessions).toEqual([
-      { sessionId: newer.id, cwd: '/elsewhere', updatedAt: expect.stringMatching(/^\d{4}-.*Z$/) },
-      { sessionId: older.id, cwd, title: 'older one', updatedAt: expect.stringMatching(/^\d{4}-.*Z$/) },
+    expect(result!.sessions).toEqual([
+      { sessionId: newer.id, cwd: '/elsewhere', updatedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string },
+      { sessionId: older.id, cwd, title: 'older one', updatedAt: expect.stringMatching(/^\d{4}-.*Z$/) as string },
     ]);
     const filtered = await lab.ed.request('session/list', { cwd: '/home/ana//shop/' });
-    expect(filtered.result.sessions.map((one: any) => one.sessionId)).toEqual([older.id]);
+    expect(filtered.result?.sessions.map((one) => one.sessionId)).toEqual([older.id]);
     expect((await lab.ed.request('session/list', { cwd: '/none' })).result).toEqual({ sessions: [] });
   });
 
@@ -274,10 +289,10 @@ describe('session/list', () => {
     let cursor: string | null | undefined;
     const sizes: number[] = [];
     do {
-      const { result } = await lab.ed.request('session/list', cursor ? { cursor } : {});
-      seen.push(...result.sessions.map((one: any) => one.sessionId));
-      sizes.push(result.sessions.length);
-      cursor = result.nextCursor;
+      const page = resultOf(await lab.ed.request('session/list', cursor ? { cursor } : {}));
+      seen.push(...page.sessions.map((one) => one.sessionId));
+      sizes.push(page.sessions.length);
+      cursor = page.nextCursor;
     } while (cursor);
     expect(sizes).toEqual([50, 50, 20]);
     expect(seen).toEqual(ids.reverse());
@@ -309,8 +324,8 @@ describe('session/list', () => {
     await lab.ed.newSession();
     lab.band.fail('listChats', 'BAND_UNREACHABLE');
     const { result } = await lab.ed.request('session/list', {});
-    expect(result.sessions).toHaveLength(1);
-    expect(result._meta).toEqual({ 'band.ai': { stale: true } });
+    expect(result!.sessions).toHaveLength(1);
+    expect(result!._meta).toEqual({ 'band.ai': { stale: true } });
   });
 });
 
@@ -321,8 +336,8 @@ describe('session/delete', () => {
     const prompt = lab.ed.prompt(session, 'hi');
     await lab.ed.settle();
     expect((await lab.ed.request('session/delete', { sessionId: session })).result).toEqual({});
-    expect(lab.ed.answerTo(prompt)?.result.stopReason).toBe('cancelled');
-    expect((lab.band.of('postEvent').at(-1)?.args as any).metadata).toMatchObject({
+    expect(lab.ed.answerTo(prompt)?.result?.stopReason).toBe('cancelled');
+    expect((lab.band.of('postEvent').at(-1)?.args as PostedArgs).metadata).toMatchObject({
       acp_room_id: session,
       acp_deleted: true,
     });
@@ -343,7 +358,7 @@ describe('principals', () => {
     const mine = await lab.ed.newSession();
     const his = await bob.newSession();
     const ids = async (ed: EditorEnd) =>
-      (await ed.request('session/list', {})).result.sessions.map((one: any) => one.sessionId);
+      (await ed.request('session/list', {})).result?.sessions.map((one) => one.sessionId);
     expect(await ids(lab.ed)).toEqual([mine]);
     expect(await ids(bob)).toEqual([his]);
     expect((await load(bob, mine)).error?.code).toBe(-32_002);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { AcpFault } from '../../../bridges/acp/errors.js';
 import { person } from '../../support/acp/fake-band.js';
-import { createLab, makeReady, type Lab, type LabOptions } from '../../support/acp/lab.js';
+import { createLab, resultOf, updateOf, makeReady, type Lab, type LabOptions } from '../../support/acp/lab.js';
 
 const codex = person('codex', 'Agent', 'writes and fixes code');
 const labs: Lab[] = [];
@@ -19,7 +19,7 @@ describe('the start of a connection', () => {
     const { band, clock, ...rest } = await lab({ ready: false });
     const before = clock.now();
     const editor = await rest.editor({ initialize: false });
-    expect((await editor.initialize()).result.protocolVersion).toBe(1);
+    expect((await editor.initialize()).result?.protocolVersion).toBe(1);
     expect(clock.now() - before).toBe(0);
     expect(band.calls).toEqual([]);
   });
@@ -28,7 +28,7 @@ describe('the start of a connection', () => {
     const editor = await (await lab()).editor({ initialize: false });
     for (const protocolVersion of [0, 1, 2, 99, 65_535]) {
       const answer = await editor.request('initialize', { protocolVersion, clientCapabilities: {} });
-      expect(answer.result.protocolVersion).toBe(1);
+      expect(answer.result?.protocolVersion).toBe(1);
     }
     for (const protocolVersion of ['1', 1.5, null]) {
       const answer = await editor.request('initialize', { protocolVersion, clientCapabilities: {} });
@@ -79,7 +79,7 @@ describe('the start of a connection', () => {
   it('P-003 says that nothing comes out of turn when pushes are off', async () => {
     const editor = await (await lab({ options: { push: 'never' } })).editor({ initialize: false });
     const { result } = await editor.initialize();
-    expect(result.agentCapabilities._meta['band.ai'].outOfTurnUpdates).toBe(false);
+    expect(result!.agentCapabilities._meta['band.ai'].outOfTurnUpdates).toBe(false);
   });
 
   it('P-004 refuses every other request before initialize', async () => {
@@ -89,13 +89,14 @@ describe('the start of a connection', () => {
   });
 
   it('P-004 keeps what is written right behind an initialize until that is answered', async () => {
-    const { editor: make, clock } = await lab();
-    const editor = await make({ initialize: false });
+    const made = await lab();
+    const { clock } = made;
+    const editor = await made.editor({ initialize: false });
     editor.ask('initialize', { protocolVersion: 1, clientCapabilities: {} }, 'a');
     editor.ask('session/new', { cwd: '/x', mcpServers: [] }, 'b');
     for (let i = 0; i < 10; i += 1) await clock.advance(0);
     expect(editor.frames.slice(0, 2).map(({ id }) => id)).toEqual(['a', 'b']);
-    expect(editor.answerTo('b')?.result.sessionId).toBeDefined();
+    expect(editor.answerTo('b')?.result?.sessionId).toBeDefined();
   });
 
   it('a repeated initialize is answered again and replaces what the client can do', async () => {
@@ -133,7 +134,7 @@ describe('authentication', () => {
     made.server.gate.set({ kind: 'refused', fault: new AcpFault('credentials_missing') });
     const editor = await made.editor({ initialize: false });
     const { result } = await editor.initialize();
-    expect(result.authMethods).toEqual([expect.objectContaining({ id: 'band_api_key', name: 'Band agent key' })]);
+    expect(result!.authMethods).toEqual([expect.objectContaining({ id: 'band_api_key', name: 'Band agent key' })]);
     const answer = await editor.request('session/new', { cwd: '/x', mcpServers: [] });
     expect(answer.error).toMatchObject({ code: -32_000, data: { reason: 'credentials_missing' } });
   });
@@ -222,18 +223,18 @@ describe('session/new', () => {
     const made = await lab({ options: { modes: [{ id: 'code', peer: 'codex', name: 'Code' }, { id: 'chat' }] } });
     const editor = await made.editor();
     const { result } = await editor.request('session/new', { cwd: '/x', mcpServers: [] });
-    expect(result.modes).toEqual({
+    expect(result!.modes).toEqual({
       currentModeId: 'code',
       availableModes: [
         { id: 'code', name: 'Code' },
         { id: 'chat', name: 'Chat' },
       ],
     });
-    expect(result.configOptions.map((option: any) => [option.id, option.type, option.currentValue])).toEqual([
+    expect(result!.configOptions.map((option) => [option.id, option.type, option.currentValue])).toEqual([
       ['mode', 'select', 'code'],
       ['target', 'select', 'auto'],
     ]);
-    expect(result.configOptions[1].options.map((option: any) => option.value)).toEqual(['auto', 'all', 'ana/codex']);
+    expect(result!.configOptions[1]!.options.map((option) => option.value)).toEqual(['auto', 'all', 'ana/codex']);
   });
 
   it('P-035 no update of a session stands before the answer that introduces it, in a hundred runs (ACP-02)', async () => {
@@ -252,7 +253,7 @@ describe('session/new', () => {
       for (let turn = 0; turn < 8; turn += 1) await clock.advance(0);
     }
     for (const id of ids) {
-      const sessionId = editor.answerTo(id)?.result.sessionId as string;
+      const { sessionId } = resultOf(editor.answerTo(id)!);
       const introduced = editor.indexOf((frame) => frame.id === id);
       const first = editor.indexOf((frame) => frame.params?.['sessionId'] === sessionId);
       expect(first).toBeGreaterThan(introduced);
@@ -269,12 +270,10 @@ describe('session/new', () => {
       const before = editor.frames.length;
       await editor.request(method, { sessionId: session, cwd: '/home/ana/shop', mcpServers: [] });
       await editor.settle();
-      const after = editor.frames
-        .slice(before)
-        .map((frame) => (frame.params?.['update'] as any)?.sessionUpdate ?? 'answer');
+      const after = editor.frames.slice(before).map((frame) => updateOf(frame)?.sessionUpdate ?? 'answer');
       expect(after).toContain('available_commands_update');
     }
-    expect(editor.updates('available_commands_update', session)[0].availableCommands.at(-1)).toEqual({
+    expect(editor.updates('available_commands_update', session)[0]!.availableCommands.at(-1)).toEqual({
       name: 'codex',
       description: 'Ask Codex: writes and fixes code',
       input: { hint: 'message' },
@@ -307,7 +306,7 @@ describe('session/new', () => {
     await clock.advance(1_000);
     makeReady(server, band);
     await editor.settle();
-    expect(editor.answerTo(second)?.result.sessionId).toBeDefined();
+    expect(editor.answerTo(second)?.result?.sessionId).toBeDefined();
   });
 
   it('P-039 forgets the session that was left longest ago; with all in use there is a limit', async () => {
@@ -324,7 +323,7 @@ describe('session/new', () => {
     const answer = await editor.request('session/new', { cwd: '/x', mcpServers: [] });
     expect(answer.error).toMatchObject({ code: -32_603, data: { reason: 'session_limit', retryable: true } });
     await editor.request('session/close', {
-      sessionId: (await editor.request('session/list', {})).result.sessions[0].sessionId,
+      sessionId: (await editor.request('session/list', {})).result?.sessions[0]?.sessionId,
     });
     expect(
       (await editor.request('session/load', { sessionId: first, cwd: '/x', mcpServers: [] })).result,

@@ -139,7 +139,13 @@ export class FakeBand {
     },
     listPeers: async (): Promise<Page<Peer>> => {
       await this.#called('listPeers', null, null);
-      return { data: this.peers, page: 1, pageSize: 100, totalCount: this.peers.length, totalPages: 1 };
+      return {
+        data: this.peers.map((one) => ({ ...one })),
+        page: 1,
+        pageSize: 100,
+        totalCount: this.peers.length,
+        totalPages: 1,
+      };
     },
     listChats: async ({ page = 1, pageSize = 20 } = {}): Promise<Page<ChatRoom>> => {
       await this.#called('listChats', null, { page });

@@ -10,13 +10,63 @@ import { acpSettings, type AcpServerOptions } from '../../../bridges/acp/setting
 import { FakeBand, type FakePerson } from './fake-band.js';
 import { checkFrames } from './schema.js';
 
+interface Meta {
+  readonly 'band.ai': Readonly<Record<string, unknown>>;
+}
+export interface SelectOption {
+  readonly id: string;
+  readonly type: string;
+  readonly currentValue: string;
+  readonly options: readonly { readonly value: string; readonly name: string }[];
+}
+
+/** Any of the protocol's answers, with the fields that tests look at. */
+export interface Answer {
+  readonly protocolVersion: number;
+  readonly agentCapabilities: { readonly _meta: Meta };
+  readonly authMethods: readonly unknown[];
+  readonly sessionId: string;
+  readonly modes: { readonly currentModeId: string };
+  readonly configOptions: readonly SelectOption[];
+  readonly sessions: readonly { readonly sessionId: string; readonly cwd: string }[];
+  readonly nextCursor?: string;
+  readonly stopReason: string;
+  readonly _meta: Meta;
+}
+
+/** Any update of a session, with the fields that tests look at. */
+export interface Update {
+  readonly sessionUpdate: string;
+  readonly messageId: string;
+  readonly content: { readonly type: string; readonly text: string };
+  readonly title: string;
+  readonly availableCommands: readonly { readonly name: string; readonly description: string }[];
+  readonly configOptions: readonly SelectOption[];
+  readonly _meta: Meta;
+}
+
 export interface Frame {
   readonly jsonrpc: '2.0';
   readonly id?: string | number | null;
   readonly method?: string;
-  readonly params?: Record<string, unknown>;
-  readonly result?: any;
-  readonly error?: { code: number; message: string; data?: any };
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly result?: Answer;
+  readonly error?: {
+    readonly code: number;
+    readonly message: string;
+    readonly data: Readonly<Record<string, unknown>>;
+  };
+}
+
+/** The update that a frame carries. */
+export function updateOf(frame: Frame): Update | undefined {
+  return frame.method === 'session/update' ? (frame.params?.['update'] as Update | undefined) : undefined;
+}
+
+/** The answer itself. @throws for a refusal */
+export function resultOf(frame: Frame): Answer {
+  if (!frame.result) throw new Error(`refused: ${JSON.stringify(frame.error)}`);
+  return frame.result;
 }
 
 export interface Lab {
@@ -170,7 +220,7 @@ export class EditorEnd {
     const answer = await this.request('session/new', { cwd: '/home/ana/shop', mcpServers: [], ...params });
     if (!answer.result) throw new Error(JSON.stringify(answer.error));
     await this.settle();
-    return (answer.result as { sessionId: string }).sessionId;
+    return answer.result.sessionId;
   }
 
   prompt(sessionId: string, text: string | unknown[], id?: string | number): string | number {
@@ -181,17 +231,16 @@ export class EditorEnd {
   }
 
   /** Updates of one kind, of one session where one is named. */
-  updates(kind: string, sessionId?: string): any[] {
+  updates(kind: string, sessionId?: string): Update[] {
     return this.frames
-      .filter((frame) => frame.method === 'session/update')
       .filter((frame) => sessionId === undefined || frame.params?.['sessionId'] === sessionId)
-      .map((frame) => frame.params?.['update'] as { sessionUpdate: string })
+      .flatMap((frame) => updateOf(frame) ?? [])
       .filter((update) => update.sessionUpdate === kind);
   }
 
   /** Text that the agent's side said, in order. */
   said(sessionId?: string): string[] {
-    return this.updates('agent_message_chunk', sessionId).map((update) => update.content.text as string);
+    return this.updates('agent_message_chunk', sessionId).map((update) => update.content.text);
   }
 
   indexOf(match: (frame: Frame) => boolean): number {

@@ -159,6 +159,6 @@ describe('commands', () => {
     const many = Array.from({ length: 80 }, (_, i) => asPerson(person(`peer${i}`, 'Agent', 'd'.repeat(300))));
     const shown = availableCommands(commandTable({}, many), many);
     expect(shown).toHaveLength(54);
-    expect(Math.max(...shown.map(({ description }) => [...description].length))).toBe(120);
+    expect(Math.max(...shown.map(({ description }) => Array.from(description).length))).toBe(120);
   });
 });
