@@ -534,7 +534,6 @@ export class TaskEngine {
   /** Waits one step for the answer that an ended task may still get. */
   async #settleDebt(lane: Lane): Promise<void> {
     const { clock } = this.#deps;
-    const { signal } = this.#work;
     const started = clock.now();
     const longest = this.#settingsOf(lane.peerId).responseTimeoutMs ?? this.#deps.options.tasks.ttlSeconds * 1_000;
     for (let tries = 0; lane.record.debt !== null; tries += 1) {
@@ -545,7 +544,9 @@ export class TaskEngine {
       if (look === 'processed' || look === 'failed' || (unreadable && quietFor >= DEBT_QUIET_MS)) break;
       if (clock.now() - started >= longest || lane.queue.length === 0) break;
       const wait = unreadable ? DEBT_QUIET_MS - quietFor : (DEBT_POLLS_MS[tries] ?? DEBT_POLLS_LATER_MS);
-      await clock.sleep(Math.max(1, wait), signal);
+      if (this.#stopping) return;
+      // A stop does not wait for what is owed: the record of it is kept.
+      await clock.sleep(Math.max(1, wait), this.#readers.signal).catch(() => undefined);
     }
     if (lane.queue.length > 0) lane.record = { ...lane.record, debt: null };
   }

@@ -62,6 +62,14 @@ export class FakeRooms {
     this.rest = this.#createRest();
   }
 
+  /** The same rooms for a new process: no calls yet, no faults, nothing held. */
+  reborn(): FakeRooms {
+    const again = new FakeRooms(this.peers);
+    for (const [id, room] of this.rooms) again.rooms.set(id, room);
+    again.#ids = this.#ids + 1_000;
+    return again;
+  }
+
   /** Writes into rooms: method, path and body, in order. */
   get writes(): RecordedCall[] {
     return this.calls.filter(({ call }) => call.startsWith('POST'));
