@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { BAND_ACP, BIN, AcpCommand, type CommandOptions } from '../support/acp/command.js';
-import { echoes, startWorld, type World } from '../support/acp/world.js';
+import { echoes, ponders, startWorld, type World } from '../support/acp/world.js';
 
 let world: World;
 let folder: string;
@@ -18,7 +18,7 @@ const start = (options: Partial<CommandOptions> = {}): AcpCommand => {
 beforeAll(async () => {
   world = await startWorld();
   await world.peer('Echo', echoes);
-  await world.peer('Mute', () => Promise.resolve());
+  await world.peer('Mute', ponders);
 });
 afterAll(() => world.stop());
 beforeEach(async () => {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BIN } from '../support/acp/command.js';
 import { findPythonClient } from '../support/acp/python-client.js';
-import { echoes, startWorld, type World } from '../support/acp/world.js';
+import { echoes, ponders, startWorld, type World } from '../support/acp/world.js';
 
 const run = promisify(execFile);
 const found = await findPythonClient();
@@ -21,7 +21,7 @@ describe.skipIf(found.kind === 'absent')(title, { timeout: 90_000 }, () => {
     world = await startWorld();
     folder = await mkdtemp(join(tmpdir(), 'acp-'));
     await world.peer('Echo', echoes);
-    await world.peer('Mute', () => Promise.resolve());
+    await world.peer('Mute', ponders);
   });
   afterAll(async () => {
     await world.stop();

@@ -19,7 +19,7 @@ import { createMemoryStore } from '../../src/store/memory.js';
 import { BandACPServerAdapter, type AcpPorts } from '../../bridges/acp/adapter.js';
 import type { AcpServerOptions } from '../../bridges/acp/settings.js';
 import { BIN } from '../support/acp/command.js';
-import { echoes, startWorld, type World } from '../support/acp/world.js';
+import { echoes, ponders, startWorld, type World } from '../support/acp/world.js';
 
 let world: World;
 let folder: string;
@@ -29,7 +29,7 @@ beforeAll(async () => {
   world = await startWorld();
   folder = await mkdtemp(join(tmpdir(), 'acp-'));
   await world.peer('Echo', echoes);
-  await world.peer('Free', (turn) => brains.get('free')?.(turn) ?? Promise.resolve());
+  await world.peer('Free', (turn) => (brains.get('free') ?? ponders)(turn));
 });
 afterAll(async () => {
   await world.stop();

@@ -30,6 +30,14 @@ export const echoes: GenericCallback = async ({ message, tools }) => {
   await tools.sendMessage(`echo: ${said}`, [{ id: message.senderId }]);
 };
 
+/** A peer that thinks until it is stopped. */
+export const ponders: GenericCallback = ({ signal }) =>
+  new Promise((resolve) => {
+    signal.addEventListener('abort', () => {
+      resolve();
+    });
+  });
+
 export async function startWorld(): Promise<World> {
   const sandbox = await startSandbox({ port: 0, seed: EMPTY_SEED });
   const { dev } = sandbox;
