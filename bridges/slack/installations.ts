@@ -7,17 +7,20 @@ import type { Metrics } from '../../src/base/metrics.js';
 import type { SlackAppConfig } from './apps.js';
 import { createSlackClient, type SlackClient } from './client.js';
 import { SlackDirectory } from './directory.js';
+import { createThrottledClient } from './outbound/throttled-client.js';
 import { authTest, type SlackIdentity } from './web-methods.js';
 
 export interface InstallationsDeps {
-  readonly apps: readonly SlackAppConfig[];
   readonly slackApiUrl: string | undefined;
   readonly dispatcher: Dispatcher | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly random: () => number;
   /** Scopes that the configuration needs, each with the feature that is off without it. */
-  readonly neededScopes: ReadonlyMap<string, string>;
+  readonly neededScopes: (app: SlackAppConfig) => ReadonlyMap<string, string>;
+  /** Slack said who the bot is: its token works, or works again. */
+  readonly onKnown: (installation: Installation, identity: SlackIdentity) => void;
 }
 
 const IDENTITY_BACKOFF = { baseMs: 1_000, maxMs: 60_000 } as const;
@@ -35,12 +38,12 @@ export class Installation {
   #resolving: Promise<void> | null = null;
 
   constructor(app: SlackAppConfig, deps: InstallationsDeps) {
-    const { clock, log, metrics, slackApiUrl, dispatcher } = deps;
+    const { clock, log, metrics, random, slackApiUrl, dispatcher } = deps;
     this.app = app;
     this.#deps = deps;
     this.#since = clock.now();
     const warned = new Set<string>();
-    this.client = createSlackClient({
+    const client = createSlackClient({
       token: app.botToken,
       slackApiUrl,
       dispatcher,
@@ -51,6 +54,7 @@ export class Installation {
         log.warn({ app: app.slug, method, warning }, 'Slack answered with a warning');
       },
     });
+    this.client = createThrottledClient(client, { clock, metrics, random });
     this.directory = new SlackDirectory(this.client, clock, log);
   }
 
@@ -96,6 +100,7 @@ export class Installation {
         this.#refused = null;
         this.#since = clock.now();
         this.#compareScopes(this.#identity);
+        this.#deps.onKnown(this, this.#identity);
         log.info({ app: this.app.slug, team: this.#identity.teamId }, 'Slack knows this app');
         return;
       } catch (error) {
@@ -109,13 +114,9 @@ export class Installation {
 
   #compareScopes({ scopes }: SlackIdentity): void {
     if (!scopes) return;
-    for (const [scope, feature] of this.#deps.neededScopes) {
+    for (const [scope, feature] of this.#deps.neededScopes(this.app)) {
       if (scopes.includes(scope)) continue;
       this.#deps.log.warn({ app: this.app.slug, scope, feature }, 'the app lacks a scope: a feature is off');
     }
   }
-}
-
-export function createInstallations(deps: InstallationsDeps): ReadonlyMap<string, Installation> {
-  return new Map(deps.apps.map((app) => [app.slug, new Installation(app, deps)]));
 }

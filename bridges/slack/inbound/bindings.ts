@@ -79,6 +79,31 @@ export class Bindings {
     return key === undefined || !thread ? null : { key, thread, roomId };
   }
 
+  /** {@link ofRoom}, once a fresh store has been filled from the rooms. */
+  async resolve(roomId: string, signal: AbortSignal): Promise<Binding | null> {
+    await this.#scanned(signal);
+    return this.ofRoom(roomId);
+  }
+
+  /** All bindings of one app, in no order. */
+  *ofApp(slug: string): Generator<Binding> {
+    for (const [key, roomId] of this.#byKey) {
+      const thread = parseSlackKey(key);
+      if (thread?.slug === slug) yield { key, thread, roomId };
+    }
+  }
+
+  /** The thread goes on under another first message: its room is told, so that the binding can be found again. */
+  async move(binding: Binding, threadTs: string, signal: AbortSignal): Promise<void> {
+    const thread: ThreadFacts = { ...binding.thread, threadTs, enterpriseId: null, channelType: null, userId: null };
+    await this.#deps.rest.postEvent(
+      binding.roomId,
+      { content: BOOTSTRAP_TEXT, messageType: 'task', metadata: bootstrapMetadata(thread, binding.roomId) },
+      { signal },
+    );
+    await this.#commit(slackKey(thread), binding.roomId);
+  }
+
   /**
    * The thread's room, made on first use. Calls for one thread wait for each other, so its first messages make one
    * room between them (S-076).

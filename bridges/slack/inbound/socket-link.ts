@@ -48,9 +48,12 @@ export class SocketLink {
   #wanted: number;
   #parked: GatewayError | null = null;
   #lastError: GatewayError | null = null;
+  #wasOpen = false;
+  #since: number;
 
   constructor(deps: SocketLinkDeps) {
     this.#deps = deps;
+    this.#since = deps.clock.now();
     this.#wanted = deps.connections;
     this.#disconnects = deps.metrics.counter('slack_socket_disconnects_total', 'Connections that ended', [
       'app',
@@ -61,6 +64,15 @@ export class SocketLink {
 
   start(): void {
     this.#places = Array.from({ length: this.#deps.connections }, (_, place) => this.#hold(place));
+  }
+
+  get slug(): string {
+    return this.#deps.slug;
+  }
+
+  /** Since when connections are open, or none is. Milliseconds since the epoch. */
+  get since(): number {
+    return this.#since;
   }
 
   get state(): SocketState {
@@ -201,6 +213,9 @@ export class SocketLink {
 
   #changed(lastError: GatewayError | null): void {
     this.#lastError = lastError;
+    const isOpen = this.#live.size > 0;
+    if (isOpen !== this.#wasOpen) this.#since = this.#deps.clock.now();
+    this.#wasOpen = isOpen;
     this.#gauge.set({ app: this.#deps.slug }, this.#live.size);
     this.#deps.onChange(this.state);
   }

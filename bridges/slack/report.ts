@@ -1,0 +1,111 @@
+import type { Clock } from '../../src/base/clock.js';
+import type { Blocker, BridgeReport, DeadLetters } from '../../src/core/bridge.js';
+import type { DurableQueue } from '../../src/store/durable-queue.js';
+import type { SlackAppConfig } from './apps.js';
+import type { SlackRecord } from './inbound/records.js';
+import type { SocketLink } from './inbound/socket-link.js';
+import type { Installation } from './installations.js';
+import type { SlackOut } from './outbound/port.js';
+
+export interface ReportDeps {
+  readonly apps: readonly SlackAppConfig[];
+  readonly installations: ReadonlyMap<string, Installation>;
+  readonly sockets: readonly SocketLink[];
+  readonly inbox: DurableQueue<SlackRecord>;
+  readonly out: SlackOut;
+}
+
+const TOKEN_ACTION = 'Reinstall the app in the workspace and set the new bot token.';
+
+/** The bridge as the status page shows it. */
+export function reportOf({ apps, installations, sockets, inbox, out }: ReportDeps): BridgeReport {
+  const links = apps.flatMap((app) => {
+    const installation = installations.get(app.slug);
+    const socket = sockets.find(({ slug }) => slug === app.slug);
+    const token = installation?.refused ? 'refused' : installation?.identity ? 'known' : 'asking';
+    return [
+      { name: `${app.slug}: token`, state: token, since: installation?.since ?? 0 },
+      ...(socket
+        ? [{ name: `${app.slug}: socket`, state: `${socket.state.open} open`, since: socket.since }]
+        : [{ name: `${app.slug}: HTTP`, state: 'listening', since: installation?.since ?? 0 }]),
+    ];
+  });
+  const lastErrors = [
+    ...[...installations.values()].flatMap(({ refused, since }) =>
+      refused ? [{ at: since, code: refused.code, text: refused.message, action: TOKEN_ACTION }] : [],
+    ),
+    ...out.parks().map(({ since, cause, channel, slug }) => ({
+      at: since,
+      code: cause,
+      text: channel === null ? `Writing for ${slug} waits.` : `Writing into ${channel} waits.`,
+      action: 'Invite the bot to the channel, or mend what Slack names.',
+    })),
+  ];
+  return {
+    links,
+    queues: [{ name: 'inbox', depth: inbox.depth, dead: inbox.deadCount }, ...out.queues()],
+    lastErrors,
+    recent: [],
+  };
+}
+
+/** A parked app shows as degraded; the service is not ready only while no way in is open at all. */
+export function blockersOf({
+  apps,
+  installations,
+  sockets,
+  clock,
+}: Pick<ReportDeps, 'apps' | 'installations' | 'sockets'> & { readonly clock: Clock }): readonly Blocker[] {
+  const blockers = apps.flatMap(({ slug }): Blocker[] => {
+    const installation = installations.get(slug);
+    if (installation?.refused) return [];
+    if (!installation?.identity) {
+      return [
+        {
+          name: `slack.${slug}.token`,
+          message: `Slack has not yet said who the bot of ${slug} is.`,
+          action: 'Wait; if it lasts, look whether slack.com can be reached.',
+          since: installation?.since ?? clock.now(),
+        },
+      ];
+    }
+    const socket = sockets.find((one) => one.slug === slug);
+    if (!socket || socket.state.open > 0 || socket.state.parked) return [];
+    return [
+      {
+        name: `slack.${slug}.socket`,
+        message: `No Socket Mode connection of ${slug} is open.`,
+        action: 'Look whether slack.com can be reached and the app token is right.',
+        since: socket.since,
+      },
+    ];
+  });
+  return blockers;
+}
+
+/** Inbox and outbox under one list; the queue's name stands in front of each id. */
+export function createDeadLetters(inbox: DurableQueue<SlackRecord>, outbox: DeadLetters): DeadLetters {
+  const INBOX = 'inbox:';
+  const within = (id: string) => (id.startsWith(INBOX) ? id.slice(INBOX.length) : null);
+  return {
+    async list(limit = 100) {
+      const dead = (await inbox.deadRecords(limit)).map(({ id, lane, code, reason, diedAt }) => ({
+        id: `${INBOX}${id}`,
+        queue: 'inbox' as const,
+        conversation: lane,
+        code,
+        reason,
+        at: diedAt,
+      }));
+      return [...dead, ...(await outbox.list(limit))].sort((a, b) => a.at - b.at).slice(0, limit);
+    },
+    async retry(id) {
+      const own = within(id);
+      return own === null ? await outbox.retry(id) : await inbox.retryDead(own);
+    },
+    async drop(id) {
+      const own = within(id);
+      return own === null ? await outbox.drop(id) : await inbox.dropDead(own);
+    },
+  };
+}
