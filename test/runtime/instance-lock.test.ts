@@ -104,7 +104,7 @@ describe('the single-instance lock', () => {
 });
 
 describe('an Agent and its lock', () => {
-  it('R-089 R-094 R-097 is refused before its adapter is touched, and starts where the guard is off', async () => {
+  it('R-094 R-097 is refused before its adapter is touched, and starts where the guard is off', async () => {
     const folder = await tempFolder();
     const held = createInstanceLock(AGENT_ID, folder);
     await held.claim();
