@@ -1,12 +1,13 @@
 import { RelayAdapter } from '../../src/adapters/relay.js';
 import type { RelayOptions } from '../../src/adapters/relay-settings.js';
+import { ValueError } from '../../src/base/band-errors.js';
 import { isGatewayError } from '../../src/base/errors.js';
 import type { BridgeModule, Finding } from '../../src/core/bridge.js';
 import { SlackAdapter } from './adapter.js';
 import { resolveApps, type SlackAppConfig } from './apps.js';
 import { createSlackClient } from './client.js';
 import { slackErrorOf } from './errors.js';
-import { neededScopes } from './manifest.js';
+import { manifestText, neededScopes, slackManifest } from './manifest.js';
 import type { SlackOptions } from './settings.js';
 import { authTest } from './web-methods.js';
 
@@ -95,4 +96,26 @@ function missingScopes(app: SlackAppConfig, options: SlackOptions, scopes: reado
       message: `The scope ${scope} is missing: ${feature} does not work.`,
       mend: 'Add it under OAuth & Permissions, or paste the manifest again, then reinstall the app.',
     }));
+}
+
+/** The manifest of one app of an entry; before there are tokens, of an app called `main`. */
+export function entryManifest(
+  options: SlackOptions,
+  wanted: { readonly app: string | null; readonly format: 'yaml' | 'json'; readonly publicUrl: string | null },
+): { text: string; notes: readonly string[] } {
+  const known = knownApps(options);
+  const app = wanted.app === null ? known[0] : known.find(({ slug }) => slug === wanted.app);
+  if (!app) throw new ValueError(`no Slack app is called ${wanted.app ?? ''}`);
+  const made = slackManifest({ options, app, publicUrl: wanted.publicUrl });
+  return { text: manifestText(made, wanted.format), notes: wanted.format === 'json' ? made.notes : [] };
+}
+
+function knownApps(
+  options: SlackOptions,
+): readonly Pick<SlackAppConfig, 'slug' | 'transport' | 'persona' | 'surface'>[] {
+  const hasTokens = options.apps !== undefined || options.botToken !== undefined;
+  if (hasTokens) return resolveApps(options, 'socket');
+  return [
+    { slug: options.slug, transport: options.transport === 'http' ? 'http' : 'socket', persona: null, surface: null },
+  ];
 }
