@@ -368,7 +368,8 @@ export class DurableQueue<T> {
   #judge(slot: Slot<T>, outcome: Outcome): Outcome {
     if (outcome.kind !== 'retry') return outcome;
     const { clock, log, prefix, maxFailures, backoff } = this.#options;
-    const failures = slot.record.failures + (this.#stopping.signal.aborted ? 0 : 1);
+    // A try that ended because the queue stops is not the record's fault.
+    const failures = slot.record.failures + (this.#handler === null ? 0 : 1);
     if (failures >= maxFailures) {
       const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
       return { kind: 'dead', code, reason: toError(outcome.error).message };

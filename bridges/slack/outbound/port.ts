@@ -157,6 +157,8 @@ export interface SlackOut {
   status(thread: ThreadRef): ThreadStatus;
 
   resume(event: ResumeEvent): Promise<void>;
+  /** Keeps everything of an installation until `resume` with `token`: the app was removed or its token revoked. */
+  suspend(slug: string, team: string, cause: string): Promise<void>;
   parks(): readonly ParkInfo[];
   /** Begins to write what an earlier process left, then what comes. */
   start(): Promise<void>;

@@ -112,6 +112,7 @@ export function createFakeSlackOut(): FakeSlackOut {
       resumed.push(event);
       return Promise.resolve();
     },
+    suspend: () => Promise.resolve(),
     parks: () => [],
     start: () => Promise.resolve(),
     stop: () => Promise.resolve(),

@@ -1,0 +1,58 @@
+import type { SlackClient } from '../client.js';
+import type { SlackMessage } from '../messages.js';
+import { readMessages } from '../web-methods.js';
+import { METADATA_TYPE } from './compose.js';
+
+export interface LookUpPlace {
+  readonly channel: string;
+  /** Null: the channel's top level. */
+  readonly threadTs: string | null;
+}
+
+/** Our clock and Slack's may differ by this much; looking a little too far back finds nothing wrong. */
+const CLOCK_SKEW_MS = 60_000;
+const PAGE = 200;
+const MAX_PAGES = 5;
+
+/**
+ * What of ours stands in a place since `fromMs`, by key. A post without metadata is found by author and text instead.
+ *
+ * @throws {GatewayError} what the client throws: then nobody knows
+ */
+export async function lookUp(
+  client: SlackClient,
+  { channel, threadTs }: LookUpPlace,
+  fromMs: number,
+  signal: AbortSignal,
+): Promise<FoundPosts> {
+  const keys = new Map<string, string>();
+  const messages: SlackMessage[] = [];
+  const oldest = `${Math.max(0, Math.floor((fromMs - CLOCK_SKEW_MS) / 1_000))}.000000`;
+  let cursor: string | null = null;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const shown = await readMessages(
+      client,
+      { channel, ...(threadTs === null ? {} : { ts: threadTs }), oldest, limit: PAGE, cursor, includeMetadata: true },
+      { signal },
+    );
+    for (const message of shown.messages) {
+      messages.push(message);
+      const { metadata, ts } = message;
+      const key = metadata?.event_type === METADATA_TYPE ? metadata.event_payload?.['k'] : null;
+      if (typeof key === 'string') keys.set(key, ts);
+    }
+    cursor = shown.nextCursor;
+    if (cursor === null) break;
+  }
+  return {
+    byKey: (key) => keys.get(key) ?? null,
+    byText: (botUserId, text) =>
+      messages.find((one) => one.user === botUserId && one.text === text && Number(one.ts) >= Number(oldest))?.ts ??
+      null,
+  };
+}
+
+export interface FoundPosts {
+  byKey(key: string): string | null;
+  byText(botUserId: string, text: string): string | null;
+}

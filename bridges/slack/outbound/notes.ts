@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { readJson, toBytes } from '../../../src/store/json.js';
+import type { StateStore, StoreChange } from '../../../src/store/port.js';
+
+const noteSchema = z.object({
+  /** Tries that failed with an answer that may be followed by another try. */
+  tries: z.number(),
+  /** When the first of them failed. */
+  since: z.number().nullable(),
+  /** Remedies that were tried; each is tried once. */
+  tried: z.array(z.string()),
+  /** Pieces that Slack has taken, with their `ts`. */
+  sent: z.record(z.string(), z.string()),
+  /** Pieces that were cut or converted further. */
+  reshaped: z.record(z.string(), z.enum(['mrkdwn', 'smaller', 'file'])),
+  /** Where the posts go: into the thread, to the channel, or under a new first message. */
+  place: z.enum(['thread', 'channel', 'root']),
+  /** The new first message, once it stands. */
+  rootTs: z.string().nullable(),
+  /** The file of an upload in progress. */
+  fileId: z.string().nullable(),
+});
+
+/** What is known of the tries of one record, beside the record. */
+export type Note = z.infer<typeof noteSchema>;
+
+export const freshNote = (): Note => ({
+  tries: 0,
+  since: null,
+  tried: [],
+  sent: {},
+  reshaped: {},
+  place: 'thread',
+  rootTs: null,
+  fileId: null,
+});
+
+/** The notes of records that are not simply written: parts of a long reply, remedies tried, files on their way. */
+export class Notes {
+  readonly #store: StateStore;
+  readonly #prefix: string;
+
+  constructor(store: StateStore, prefix: string) {
+    this.#store = store;
+    this.#prefix = prefix;
+  }
+
+  async get(id: string): Promise<Note> {
+    const stored = await this.#store.get(this.#key(id));
+    return stored ? readJson(stored.value, noteSchema) : freshNote();
+  }
+
+  async put(id: string, note: Note): Promise<void> {
+    await this.#store.batch([{ kind: 'put', key: this.#key(id), value: toBytes(note) }]);
+  }
+
+  /** A record that was given up may be tried again later: what Slack has taken stays known, remedies may be tried anew. */
+  renew(id: string, note: Note): StoreChange {
+    const tried = note.tried.filter((remedy) => remedy === 'named');
+    const renewed: Note = { ...note, tries: 0, since: null, tried };
+    return { kind: 'put', key: this.#key(id), value: toBytes(renewed) };
+  }
+
+  forget(id: string): StoreChange {
+    return { kind: 'delete', key: this.#key(id) };
+  }
+
+  #key(id: string): string {
+    return `${this.#prefix}/${id}`;
+  }
+}

@@ -1,0 +1,186 @@
+import type { CancelTimer, Clock } from '../../../src/base/clock.js';
+import { isGatewayError } from '../../../src/base/errors.js';
+import type { Logger } from '../../../src/base/log.js';
+import { slackKey } from '../conversation.js';
+import type { OutInstallation } from './faults.js';
+import { Newest } from './newest.js';
+import type { ThreadRef, ThreadStatus } from './port.js';
+
+export interface StatusDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly status: 'auto' | 'agent-session' | 'assistant' | 'off';
+  readonly statusText: string;
+  readonly signal: AbortSignal;
+  installation(thread: ThreadRef): OutInstallation | null;
+  threadTs(thread: ThreadRef): string;
+}
+
+type Surface = 'agent-session' | 'assistant';
+
+/** Slack takes a status away after 120 seconds. */
+const KEEP_ALIVE_MS = 90_000;
+const GAP_MS = 1_000;
+const MOST_FAILURES = 3;
+const OFF_MS = 3_600_000;
+
+interface Workspace {
+  /** Null until one of the two was accepted. */
+  surface: Surface | null;
+  failures: number;
+  offUntil: number;
+}
+
+/** The working status of threads. Best effort: three refusals in a row switch it off for an hour (S-133, S-134). */
+export class StatusBoard {
+  readonly #deps: StatusDeps;
+  readonly #workspaces = new Map<string, Workspace>();
+  readonly #shown = new Map<string, ShownStatus>();
+
+  constructor(deps: StatusDeps) {
+    this.#deps = deps;
+  }
+
+  of(thread: ThreadRef): ThreadStatus {
+    return {
+      set: (text = this.#deps.statusText) => {
+        this.#shownOf(thread).set(text);
+      },
+      clear: () => {
+        this.#shown.get(slackKey(thread))?.clear();
+      },
+    };
+  }
+
+  /** A post of ours takes a status away: it is set again while the work goes on. */
+  posted(thread: ThreadRef): void {
+    this.#shown.get(slackKey(thread))?.refresh();
+  }
+
+  async settled(): Promise<void> {
+    for (const shown of this.#shown.values()) await shown.settled();
+  }
+
+  stop(): void {
+    for (const shown of this.#shown.values()) shown.stop();
+  }
+
+  #shownOf(thread: ThreadRef): ShownStatus {
+    const key = slackKey(thread);
+    let shown = this.#shown.get(key);
+    if (!shown) {
+      shown = new ShownStatus(
+        this.#deps.clock,
+        (text) => this.#write(thread, text),
+        () => this.#shown.delete(key),
+      );
+      this.#shown.set(key, shown);
+    }
+    return shown;
+  }
+
+  async #write(thread: ThreadRef, text: string | null): Promise<void> {
+    const install = this.#deps.installation(thread);
+    const { status, clock } = this.#deps;
+    if (!install || status === 'off') return;
+    const workspace = this.#workspaceOf(thread, install);
+    if (!workspace || clock.now() < workspace.offUntil) return;
+    const order: readonly Surface[] = workspace.surface ? [workspace.surface] : ['agent-session', 'assistant'];
+    for (const surface of order) {
+      const outcome = await this.#call(install, thread, surface, text);
+      if (outcome === 'shown') {
+        Object.assign(workspace, { surface, failures: 0 });
+        return;
+      }
+      if (outcome === 'unreachable') break;
+    }
+    workspace.failures += 1;
+    if (workspace.failures < MOST_FAILURES) return;
+    Object.assign(workspace, { failures: 0, offUntil: clock.now() + OFF_MS });
+    this.#deps.log.warn({ app: thread.slug, team: thread.team }, 'Slack refuses the status; off for an hour');
+  }
+
+  /** Null where the app has no place for a status. */
+  #workspaceOf({ slug, team }: ThreadRef, { app }: OutInstallation): Workspace | null {
+    const { status } = this.#deps;
+    if (status === 'auto' && app.surface === 'none') return null;
+    const key = `${slug}:${team}`;
+    let workspace = this.#workspaces.get(key);
+    if (!workspace) {
+      const named = status === 'agent-session' || status === 'assistant' ? status : null;
+      const bySurface = app.surface === 'agent' ? 'agent-session' : app.surface === 'assistant' ? 'assistant' : null;
+      workspace = { surface: named ?? bySurface, failures: 0, offUntil: 0 };
+      this.#workspaces.set(key, workspace);
+    }
+    return workspace;
+  }
+
+  async #call(
+    { client }: OutInstallation,
+    thread: ThreadRef,
+    surface: Surface,
+    text: string | null,
+  ): Promise<'shown' | 'refused' | 'unreachable'> {
+    const { signal, log } = this.#deps;
+    const place = { channel_id: thread.channel, thread_ts: this.#deps.threadTs(thread) };
+    try {
+      if (surface === 'assistant') {
+        await client.call('assistant.threads.setStatus', { ...place, status: text ?? '' }, { signal });
+      } else {
+        const initiator = thread.askerId === null ? {} : { initiator_user_id: thread.askerId };
+        const status = text === null ? 'active' : 'processing';
+        await client.call('agents.sessions.setStatus', { ...place, status, ...initiator }, { signal });
+      }
+      return 'shown';
+    } catch (error) {
+      log.debug({ err: error, channel: thread.channel, surface }, 'status not shown');
+      return isGatewayError(error) && error.retryable ? 'unreachable' : 'refused';
+    }
+  }
+}
+
+class ShownStatus {
+  readonly #clock: Clock;
+  readonly #writer: Newest<string | null>;
+  readonly #over: () => void;
+  #wanted: string | null = null;
+  #cancel: CancelTimer | null = null;
+
+  constructor(clock: Clock, write: (text: string | null) => Promise<void>, over: () => void) {
+    this.#clock = clock;
+    this.#over = over;
+    this.#writer = new Newest(clock, GAP_MS, async (text) => {
+      await write(text);
+      if (this.#wanted === null) this.#over();
+    });
+  }
+
+  set(text: string): void {
+    this.#wanted = text;
+    this.#writer.show(text);
+    this.#cancel?.();
+    this.#cancel = this.#clock.every(KEEP_ALIVE_MS, () => {
+      this.refresh();
+    });
+  }
+
+  refresh(): void {
+    if (this.#wanted !== null) this.#writer.show(this.#wanted);
+  }
+
+  clear(): void {
+    this.#wanted = null;
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#writer.showNow(null);
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  settled(): Promise<void> {
+    return this.#writer.settled();
+  }
+}
