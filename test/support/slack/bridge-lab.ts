@@ -117,7 +117,7 @@ export async function startBridge(options: BridgeLabOptions = {}): Promise<Bridg
   onTestFinished(stop);
   const get = async (path: string): Promise<Json[]> => {
     const answer = await callRest(sandbox.restUrl, 'GET', `/api/v1/agent${path}`, DEMO.helpdesk.apiKey);
-    return ((answer.body as { data?: Json[] }).data ?? []) as Json[];
+    return (answer.body as { data?: Json[] }).data ?? [];
   };
   const answers = (said: { channel: string; threadTs: string }) =>
     slack.botMessages(said.channel, said.threadTs).map((one) => one.shown);

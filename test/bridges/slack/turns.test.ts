@@ -1,0 +1,272 @@
+import { describe, expect, it } from 'vitest';
+import { DEMO } from '../../../src/sandbox/index.js';
+import { startBridge, say, type BridgeLab } from '../../support/slack/bridge-lab.js';
+import { callRest } from '../../support/rest-call.js';
+
+const noReply = (turn: {
+  tools: { executeToolCall: (name: string, args: Record<string, unknown>) => Promise<unknown> };
+}) => turn.tools.executeToolCall('slack_no_reply', {}).then(() => undefined);
+const rowsOf = async (lab: BridgeLab) => {
+  const [room] = await lab.rooms_();
+  return lab.roomRows(String(room?.['id']));
+};
+const gate = () => {
+  let open = (): void => undefined;
+  const closed = new Promise<void>((resolve) => (open = resolve));
+  return { closed, open };
+};
+
+describe('a turn', () => {
+  it('S-060 a direct message, a mention in a public and one in a private channel each get their answer', async () => {
+    const lab = await startBridge();
+    for (const place of ['dm', '#general', '#rooms']) {
+      const said = lab.alice.says(place, place === 'dm' ? 'hello' : '@gateway hello');
+      expect(await lab.answered(said)).toEqual(['echo: hello']);
+    }
+    expect(await lab.rooms_()).toHaveLength(3);
+    lab.slack.check();
+  });
+
+  it('S-065 a follow-up without a mention goes on in the same room', async () => {
+    const lab = await startBridge();
+    const said = lab.alice.says('#general', '@gateway one');
+    await lab.answered(said);
+    lab.bob.replies(said, 'two');
+    await lab.answered(said, 2);
+    expect(lab.heard).toEqual(['one', 'two']);
+    expect(new Set(lab.turns.map((turn) => turn.roomId)).size).toBe(1);
+  });
+
+  it('S-082 S-077 the brain gets the note, the metadata, and on the first turn the past of the thread', async () => {
+    const lab = await startBridge();
+    const root = lab.bob.says('#general', 'we have a *problem*');
+    lab.alice.replies(root, '@gateway what do you think, @bob?');
+    await lab.answered(root);
+    const [turn] = lab.turns;
+    expect(turn?.participantsMsg?.startsWith('[Slack]')).toBe(true);
+    expect(turn?.isSessionBootstrap).toBe(true);
+    expect(turn?.message).toMatchObject({ senderName: 'Alice', senderId: `slack:${lab.alice.id}` });
+    expect(turn?.message.content).toBe(`what do you think, [@Bob QA](slack://user?team=T07GATE0001&id=${lab.bob.id})?`);
+    expect(turn?.message.metadata).toMatchObject({
+      slack_channel_name: 'general',
+      slack_user_handle: 'alice',
+      slack_thread_ts: root.ts,
+    });
+    expect(turn?.history.raw.map((entry) => entry.content)).toEqual(['we have a **problem**']);
+  });
+
+  it('S-085 what the person wrote stands in the room as a thought before the brain begins', async () => {
+    const before: number[] = [];
+    const lab: BridgeLab = await startBridge({
+      onTurn: async (turn) => {
+        before.push((await lab.roomRows(turn.roomId)).filter((row) => row['message_type'] === 'thought').length);
+        await say(turn, 'ok');
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway look *here*');
+    await lab.answered(said);
+    expect(before).toEqual([1]);
+    const thought = (await rowsOf(lab)).find((row) => row['message_type'] === 'thought');
+    expect(thought?.['content']).toBe('💬 Slack · #general — Alice (@alice): look **here**');
+    expect(thought?.['metadata']).toMatchObject({ slack_mirror: true, slack_ts: said.ts });
+  });
+
+  it('S-085 the mirror can be off', async () => {
+    const lab = await startBridge({ settings: { mirrorSlackContext: false } });
+    await lab.answered(lab.alice.says('#general', '@gateway hi'));
+    expect((await rowsOf(lab)).map((row) => row['message_type'])).toEqual(['task']);
+  });
+
+  it('S-080 two messages of one thread never run at once', async () => {
+    let running = 0;
+    let most = 0;
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setImmediate(resolve));
+        await say(turn, turn.message.content);
+        running -= 1;
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway 0');
+    for (let index = 1; index < 6; index += 1) lab.alice.replies(said, `@gateway ${index}`);
+    expect(await lab.answered(said, 6)).toEqual(['0', '1', '2', '3', '4', '5']);
+    expect(most).toBe(1);
+  });
+
+  it('S-081 of many threads at once no more run than allowed, and all are answered', async () => {
+    let running = 0;
+    let most = 0;
+    const count = Number(process.env['SLACK_THREADS'] ?? 24);
+    const lab = await startBridge({
+      settings: { maxConcurrentTurns: 7, mirrorSlackContext: false, status: 'off' },
+      onTurn: async (turn) => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        await say(turn, 'ok');
+        running -= 1;
+      },
+    });
+    // Three threads a channel, since Slack takes a burst of three posts in one.
+    const channels = Array.from({ length: Math.ceil(count / 3) }, (_, index) =>
+      lab.slack.channel(lab.team, { name: `room-${index}`, members: [lab.alice.id, lab.bot.botUserId] }),
+    );
+    const threads = Array.from({ length: count }, (_, index) =>
+      lab.alice.says(channels[index % channels.length]!.id, `@gateway ${index}`),
+    );
+    await lab.slack.until(() => threads.every((said) => lab.answers(said).length === 1), 'all answers', 19_000);
+    expect(most).toBe(7);
+  });
+
+  it('S-086 a turn that shows nothing ends with a notice, unless it said that there is nothing to say', async () => {
+    const lab = await startBridge({
+      onTurn: (turn) => (turn.message.content === 'decline' ? noReply(turn) : Promise.resolve()),
+    });
+    const silent = lab.alice.says('#general', '@gateway silence');
+    const [notice] = await lab.answered(silent);
+    expect(notice).not.toBe('');
+    expect(lab.slack.botMessages(lab.general, silent.ts)[0]?.metadata?.event_payload).toMatchObject({ t: 'notice' });
+    const declined = lab.alice.says('#general', '@gateway decline');
+    await lab.slack.until(() => lab.heard.includes('decline'));
+    await lab.slack.settled();
+    expect(lab.answers(declined)).toEqual([]);
+  });
+
+  it('S-086 the notice can be off', async () => {
+    const lab = await startBridge({ settings: { silentTurn: 'none' }, onTurn: () => Promise.resolve() });
+    const said = lab.alice.says('#general', '@gateway silence');
+    await lab.slack.until(() => lab.heard.length === 1);
+    await lab.slack.settled();
+    expect(lab.answers(said)).toEqual([]);
+  });
+
+  it('S-087 a turn that throws gives a notice with a reference and Retry, an error in the room, and the next message works', async () => {
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        if (turn.message.content === 'break') throw new Error('internal detail <!channel>');
+        await say(turn, 'fine');
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway break');
+    const [notice] = await lab.answered(said);
+    const reference = /[A-Za-z0-9_-]{6,}/.exec(notice!.split('eference').at(-1) ?? '')?.[0];
+    expect(reference).toBeDefined();
+    expect(notice).not.toContain('internal detail');
+    expect(lab.slack.botMessages(lab.general, said.ts)[0]?.buttons).toEqual(['Retry']);
+    await expect.poll(async () => (await rowsOf(lab)).some((row) => row['message_type'] === 'error')).toBe(true);
+    lab.alice.replies(said, 'again');
+    expect((await lab.answered(said, 2)).at(-1)).toBe('fine');
+    lab.slack.check();
+  });
+
+  it('S-087 a turn that takes too long is cut with a notice and Retry, and what it does later is refused', async () => {
+    const { closed, open } = gate();
+    const late: unknown[] = [];
+    const lab = await startBridge({
+      settings: { turnTimeoutSeconds: 0.2 },
+      onTurn: async (turn) => {
+        await closed;
+        late.push(await say(turn, 'too late'));
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway slow');
+    await lab.answered(said);
+    expect(lab.slack.botMessages(lab.general, said.ts)[0]?.buttons).toEqual(['Retry']);
+    open();
+    await lab.slack.until(() => late.length === 1).catch(() => undefined);
+    await expect.poll(() => late.length).toBe(1);
+    expect(JSON.stringify(late[0])).toContain('turn_ended');
+    expect(lab.answers(said)).toHaveLength(1);
+  });
+
+  it('S-088 Retry runs the same message once more, once', async () => {
+    let fails = true;
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        if (fails) throw new Error('no');
+        await say(turn, `second try of ${turn.message.content}`);
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway task');
+    await lab.answered(said);
+    fails = false;
+    const press = () => lab.alice.clicks('Retry', { channel: lab.general.id, threadTs: said.ts });
+    const first = press();
+    const second = lab.slack.deliverRaw(lab.app, { ...first.delivery!.body, trigger_id: 'other' }, 'interactive');
+    await lab.slack.until(() => first.delivery?.state === 'acked' && second?.state === 'acked');
+    await lab.slack.until(() => lab.answers(said).includes('second try of task'));
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['task', 'task']);
+    expect(lab.answers(said).filter((text) => text.startsWith('second try'))).toHaveLength(1);
+  });
+
+  it('S-089 a turn that has posted is not run again by itself after it failed', async () => {
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        await say(turn, 'half of it');
+        throw new Error('then it broke');
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway go');
+    await lab.answered(said, 2);
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['go']);
+    expect(lab.answers(said)[0]).toBe('half of it');
+    expect(lab.slack.botMessages(lab.general, said.ts).at(-1)?.buttons).toEqual(['Retry']);
+  });
+
+  it('S-133 the status is shown before the brain begins and taken away after it, also when it throws', async () => {
+    const shown: (string | null)[] = [];
+    const lab: BridgeLab = await startBridge({
+      onTurn: async (turn) => {
+        const ts = (turn.message.metadata as { slack_thread_ts: string }).slack_thread_ts;
+        await lab.slack.until(() => lab.slack.status(lab.general.id, ts) !== null, 'a status');
+        shown.push(lab.slack.status(lab.general.id, ts));
+        if (turn.message.content === 'break') throw new Error('no');
+        await noReply(turn);
+      },
+    });
+    for (const word of ['fine', 'break']) {
+      const said = lab.alice.says('#general', `@gateway ${word}`);
+      await lab.slack.until(() => lab.heard.includes(word));
+      await lab.slack.until(() => lab.slack.status(lab.general.id, said.ts) === null, 'no status');
+    }
+    expect(shown).toEqual(['is thinking…', 'is thinking…']);
+  });
+
+  it('S-133 a refused status changes nothing', async () => {
+    const lab = await startBridge();
+    lab.slack.fault({
+      method: 'assistant.threads.setStatus',
+      times: 50,
+      effect: { kind: 'error', error: 'not_allowed_token_type' },
+    });
+    const said = lab.alice.says('#general', '@gateway hi');
+    expect(await lab.answered(said)).toEqual(['echo: hi']);
+  });
+
+  it('S-083 S-084 a message of the room reaches the brain with the note in front, and its reply reaches the thread', async () => {
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        await say(turn, turn.message.senderType === 'User' ? 'for Slack, from the room' : 'hello');
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway hi');
+    await lab.answered(said);
+    const roomId = lab.turns[0]!.roomId;
+    const person = (method: string, path: string, body?: unknown) =>
+      callRest(lab.sandbox.restUrl, method, `/api/v1${path}`, DEMO.helpdesk.apiKey, body);
+    await person('POST', `/agent/chats/${roomId}/participants`, {
+      participant: { participant_id: DEMO.user.id, role: 'member' },
+    });
+    await callRest(lab.sandbox.restUrl, 'POST', `/api/v1/me/chats/${roomId}/messages`, DEMO.user.apiKey, {
+      message: { content: '@helpdesk tell them', mentions: [{ id: DEMO.helpdesk.id }] },
+    });
+    expect(await lab.answered(said, 2)).toEqual(['hello', 'for Slack, from the room']);
+    const note = lab.turns[1]?.participantsMsg ?? '';
+    expect(note.startsWith('[Slack]')).toBe(true);
+    expect(note).toContain('\n\n');
+  });
+});
