@@ -11,6 +11,7 @@ import { openRawSocket } from '../support/raw-socket.js';
 import { callRest } from '../support/rest-call.js';
 import { sandboxAgent } from '../support/sandbox-agent.js';
 import { verdictOf } from '../support/sandbox-lab.js';
+import { tempFolder } from '../support/temp-folder.js';
 import { sandboxPerson, type SandboxPerson } from '../support/sandbox-person.js';
 
 /** The fifteen checks by which a platform and a client are compatible, each against our runtime on the sandbox. */
@@ -193,6 +194,29 @@ describe('compatibility', () => {
     await person.delivery(messageId, ECHO.id, 'processed');
     expect(runs).toEqual(['hello']);
     expect(agentTopics()).toEqual(expect.arrayContaining([`chat_room:${roomId}`, `room_participants:${roomId}`]));
+  });
+
+  it('check 6: a sandbox restarted on its data folder is found again, with what was posted meanwhile', async () => {
+    const dataDir = await tempFolder();
+    await sandbox.close();
+    sandbox = await startSandbox({ port: 0, dataDir });
+    person = await sandboxPerson(sandbox);
+    const roomId = await person.createRoom([ECHO.id]);
+    await started();
+    await person.post(roomId, 'one', [ECHO.id]);
+    await person.reply(roomId, ECHO.id);
+    const { port } = sandbox;
+    await sandbox.close();
+    sandbox = await startSandbox({ port, dataDir });
+    person = await sandboxPerson(sandbox);
+    const messageId = await person.post(roomId, 'two', [ECHO.id]);
+    await person.listen(roomId);
+    await expect
+      .poll(async () => (await person.messages(roomId)).find(({ id }) => id === messageId)?.metadata.delivery_status, {
+        timeout: 10_000,
+      })
+      .toMatchObject({ [ECHO.id]: { status: 'processed' } });
+    expect(runs).toEqual(['one', 'two']);
   });
 
   it('check 7: a second connection takes over, and the first does not come back', async () => {

@@ -3,6 +3,7 @@ import { DEMO, startSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { findBandSdk, startSdkProgram, type SdkProcess } from '../support/band-sdk.js';
 import { openRawSocket } from '../support/raw-socket.js';
 import { callRest } from '../support/rest-call.js';
+import { tempFolder } from '../support/temp-folder.js';
 import { sandboxPerson, type SandboxPerson } from '../support/sandbox-person.js';
 
 const sdk = await findBandSdk();
@@ -175,6 +176,27 @@ describe.skipIf(sdk.kind === 'absent')(title, { timeout: 60_000 }, () => {
     await process.event('done');
 
     expect(sandbox.dev.closeSockets(DEMO.echo.id, 1006)).toBe(1);
+    await person.post(roomId, 'two', [DEMO.echo.id]);
+    await person.reply(roomId, DEMO.echo.id, ({ content }) => content.includes('two'));
+    expect(runs(process)).toBe(2);
+  });
+
+  it('comes back to a sandbox that was restarted on its data folder, and goes on where it was', async () => {
+    const dataDir = await tempFolder();
+    await sandbox.close();
+    sandbox = await startSandbox({ port: 0, dataDir });
+    person = await sandboxPerson(sandbox);
+    const process = await online();
+    const roomId = await person.createRoom([DEMO.echo.id]);
+    await person.post(roomId, 'one', [DEMO.echo.id]);
+    await person.reply(roomId, DEMO.echo.id, ({ content }) => content.includes('one'));
+    await process.event('done');
+
+    const { port } = sandbox;
+    await sandbox.close();
+    sandbox = await startSandbox({ port, dataDir });
+    person = await sandboxPerson(sandbox);
+    await person.listen(roomId);
     await person.post(roomId, 'two', [DEMO.echo.id]);
     await person.reply(roomId, DEMO.echo.id, ({ content }) => content.includes('two'));
     expect(runs(process)).toBe(2);
