@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { KeyedLock } from '../base/keyed-lock.js';
-import { readJson, toBytes } from '../store/json.js';
-import { prefixRange, type StateStore } from '../store/port.js';
+import { KeyedRecords } from '../store/keyed-records.js';
+import type { StateStore } from '../store/port.js';
 
 const waitSchema = z.object({
   /** The peer that owes an answer. */
@@ -29,51 +28,37 @@ const talkSchema = z.object({
 export type Talk = z.infer<typeof talkSchema>;
 
 const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], hops: 0 };
-const MAX_LOADED = 10_000;
 /** Questions that may be open in one conversation; the oldest is forgotten first. */
 const MAX_WAITS = 20;
 
 /** The relay's memory, one record per room under `prefix`. */
 export class RelayTalks {
-  readonly #store: StateStore;
-  readonly #prefix: string;
-  readonly #lock = new KeyedLock();
+  readonly #records: KeyedRecords<typeof talkSchema>;
 
   constructor(store: StateStore, prefix: string) {
-    this.#store = store;
-    this.#prefix = prefix;
+    this.#records = new KeyedRecords({ store, prefix, schema: talkSchema, empty: EMPTY });
   }
 
-  async get(roomId: string): Promise<Talk> {
-    const stored = await this.#store.get(this.#keyOf(roomId));
-    return stored ? readJson(stored.value, talkSchema) : EMPTY;
+  get(roomId: string): Promise<Talk> {
+    return this.#records.get(roomId);
   }
 
-  /** Changes one room's record; calls for one room follow one another. */
   async change(roomId: string, change: (talk: Talk) => Talk): Promise<Talk> {
-    return await this.#lock.hold(roomId, async () => {
-      const before = await this.get(roomId);
-      const changed = change(before);
-      const after = { ...changed, waits: changed.waits.slice(-MAX_WAITS) };
-      await this.#store.batch([{ kind: 'put', key: this.#keyOf(roomId), value: toBytes(after) }]);
-      return after;
+    return await this.#records.change(roomId, (before) => {
+      const after = change(before);
+      return { ...after, waits: after.waits.slice(-MAX_WAITS) };
     });
   }
 
-  async forget(roomId: string): Promise<void> {
-    await this.#store.batch([{ kind: 'delete', key: this.#keyOf(roomId) }]);
+  forget(roomId: string): Promise<void> {
+    return this.#records.forget(roomId);
   }
 
   /** Every room in which an answer is still owed. */
   async waiting(): Promise<{ roomId: string; talk: Talk }[]> {
-    const range = prefixRange(`${this.#prefix}/`);
-    const entries = await this.#store.range({ ...range, limit: MAX_LOADED });
-    return entries
-      .map(({ key, value }) => ({ roomId: key.slice(range.from.length), talk: readJson(value, talkSchema) }))
-      .filter(({ talk }) => talk.waits.length > 0);
-  }
-
-  #keyOf(roomId: string): string {
-    return `${this.#prefix}/${roomId}`;
+    const all = await this.#records.all();
+    return all
+      .filter(({ record }) => record.waits.length > 0)
+      .map(({ key, record }) => ({ roomId: key, talk: record }));
   }
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { KeyedLock } from '../../../src/base/keyed-lock.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { KeyedRecords } from '../../../src/store/keyed-records.js';
 import type { StateStore } from '../../../src/store/port.js';
 
 const threadSchema = z.object({
@@ -33,26 +32,20 @@ const MAX_PEOPLE = 200;
 
 /** The threads' states, one record each under `prefix`. */
 export class Threads {
-  readonly #store: StateStore;
-  readonly #prefix: string;
-  readonly #lock = new KeyedLock();
+  readonly #records: KeyedRecords<typeof threadSchema>;
 
   constructor(store: StateStore, prefix: string) {
-    this.#store = store;
-    this.#prefix = prefix;
+    this.#records = new KeyedRecords({ store, prefix, schema: threadSchema, empty: FRESH });
   }
 
-  async get(key: string): Promise<ThreadState> {
-    const stored = await this.#store.get(`${this.#prefix}/${key}`);
-    return stored ? readJson(stored.value, threadSchema) : FRESH;
+  get(key: string): Promise<ThreadState> {
+    return this.#records.get(key);
   }
 
   async change(key: string, change: (state: ThreadState) => ThreadState): Promise<ThreadState> {
-    return await this.#lock.hold(key, async () => {
-      const after = change(await this.get(key));
-      const value = toBytes({ ...after, people: after.people.slice(-MAX_PEOPLE) });
-      await this.#store.batch([{ kind: 'put', key: `${this.#prefix}/${key}`, value }]);
-      return after;
+    return await this.#records.change(key, (before) => {
+      const after = change(before);
+      return { ...after, people: after.people.slice(-MAX_PEOPLE) };
     });
   }
 
