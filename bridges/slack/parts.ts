@@ -38,6 +38,7 @@ import { createReplay } from './inbound/replay.js';
 import { slackRecordSchema, threadOf, type SlackRecord } from './inbound/records.js';
 import { SocketLink } from './inbound/socket-link.js';
 import { Threads } from './inbound/threads.js';
+import { createTurnFlow } from './inbound/turn-flow.js';
 import { TurnRecords } from './inbound/turn-record.js';
 import { TurnRunner } from './inbound/turn.js';
 import { Installation } from './installations.js';
@@ -234,15 +235,13 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   };
 
   const turns = new TurnRecords(store, `${prefix}/turns`);
-  const onMessage = createMessageHandler({
+  const flow = createTurnFlow({
     options,
     inner,
     agentName: () => deps.agentName,
     rest,
     bindings,
     threads,
-    changes,
-    claims,
     turns,
     runner,
     controls,
@@ -251,8 +250,20 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     roomTools,
     clock,
     log,
-    metrics,
     newReference: () => deps.newId().slice(0, 8),
+  });
+  const onMessage = createMessageHandler({
+    options,
+    bindings,
+    threads,
+    changes,
+    claims,
+    turns,
+    flow,
+    out,
+    clock,
+    log,
+    metrics,
   });
   const onChange = createChangeHandler({
     options,

@@ -1,0 +1,308 @@
+import type { Clock } from '../../../src/base/clock.js';
+import { type GatewayError, isGatewayError, toError } from '../../../src/base/errors.js';
+import type { Logger } from '../../../src/base/log.js';
+import type { FrameworkAdapter } from '../../../src/core/framework-adapter.js';
+import { isOutsideBrain } from '../../../src/core/outside.js';
+import type { AgentToolsProtocol } from '../../../src/core/tools.js';
+import { Turn } from '../../../src/core/turn.js';
+import type { BandRest } from '../../../src/platform/rest/band-rest.js';
+import type { Outcome } from '../../../src/store/durable-queue.js';
+import type { QueueRecord } from '../../../src/store/queue-records.js';
+import { slackKey } from '../conversation.js';
+import { messageToMarkdown } from '../convert/index.js';
+import { personLabel } from '../directory.js';
+import type { Installation } from '../installations.js';
+import type { MentionRule, SlackOut, ThreadRef } from '../outbound/port.js';
+import type { SlackMessage } from '../messages.js';
+import type { SlackOptions } from '../settings.js';
+import type { Binding, Bindings } from './bindings.js';
+import { contextNote, mirrorEvent, toBrainMessage, type SlackTurnFacts } from './brain-message.js';
+import { withProgress, withSlackTools } from './brain-tools.js';
+import type { Controls } from './controls.js';
+import type { FilesIn } from './files-in.js';
+import { readThread } from './history.js';
+import type { MessageAt } from './message.js';
+import type { SlackRecord } from './records.js';
+import type { Threads } from './threads.js';
+import type { TurnRecords } from './turn-record.js';
+import type { TurnEnd, TurnRunner } from './turn.js';
+
+export interface TurnFlowDeps {
+  readonly options: SlackOptions;
+  readonly inner: FrameworkAdapter;
+  readonly agentName: () => string;
+  readonly rest: BandRest;
+  readonly bindings: Bindings;
+  readonly threads: Threads;
+  readonly turns: TurnRecords;
+  readonly runner: TurnRunner;
+  readonly controls: Controls;
+  readonly out: SlackOut;
+  readonly filesIn: (installation: Installation) => FilesIn;
+  /** The room's own tools for one turn. */
+  readonly roomTools: (roomId: string, turn: Turn) => AgentToolsProtocol;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly newReference: () => string;
+}
+
+type Record_ = QueueRecord<SlackRecord>;
+
+const PAUSED_LOOK_MS = 3_600_000;
+
+/** A message that is about to have its turn, and everything found out on the way. */
+export interface TurnAt {
+  readonly at: MessageAt;
+  readonly message: SlackMessage;
+  readonly thread: ThreadRef;
+  readonly binding: Binding;
+  readonly isNew: boolean;
+  readonly people: readonly string[];
+}
+
+export interface TurnFlow {
+  /** Runs the turn of a message whose room is open, and says what becomes of its record. */
+  take(where: TurnAt, record: QueueRecord<SlackRecord>, signal: AbortSignal): Promise<Outcome>;
+  /** The conversation is stopped: the message waits, and its author is told. */
+  hold(thread: ThreadRef, record: QueueRecord<SlackRecord>): Promise<Outcome>;
+}
+
+/** What the brain is told → its turn → what the end of the turn means for record, thread and room. */
+export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
+  const { options, inner, bindings, threads, turns, runner, controls, out, clock, log } = deps;
+  const relays = isOutsideBrain(inner);
+
+  const holdPaused = async (thread: ThreadRef, record: Record_): Promise<Outcome> => {
+    if (thread.askerId !== null) {
+      await out.ephemeral(thread, thread.askerId, {
+        id: `held:${record.id}`,
+        text: 'This conversation is stopped. Your message waits until somebody resumes it.',
+        buttons: [await controls.button('resume', thread)],
+      });
+    }
+    return { kind: 'wait', afterMs: PAUSED_LOOK_MS };
+  };
+
+  const takeTurn = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<Outcome> => {
+    const { thread, binding, message } = where;
+    if (record.maybeDelivered && (await turns.hasShown(record.id))) {
+      const markdown = 'I was interrupted while answering this.';
+      const retry = await controls.button('retry', thread, record.body);
+      await out.reply(thread, { id: `${record.id}:cut-off`, markdown, kind: 'error', buttons: [retry] });
+      return { kind: 'done' };
+    }
+    const key = slackKey(thread);
+    const running = runner.begin(key, { by: message.user ?? '', ts: message.ts }, signal);
+    const { ackReaction } = options;
+    try {
+      if (ackReaction !== undefined) await out.react(thread, message.ts, ackReaction, true);
+      const end = await runTurn(where, record, running.signal);
+      return await settle(end, thread, binding, record, signal);
+    } finally {
+      running.end();
+      if (ackReaction !== undefined) await out.react(thread, message.ts, ackReaction, false);
+    }
+  };
+
+  const runTurn = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<TurnEnd> => {
+    const { at, message, thread, binding, isNew, people } = where;
+    const { installation, identity } = at;
+    const facts = await brainFacts(where, record, signal);
+    if (!relays && options.mirrorSlackContext) await mirror(facts, signal);
+    const isFollowUp =
+      message.thread_ts !== null && message.thread_ts !== undefined && message.thread_ts !== message.ts;
+    const history =
+      relays || !isFollowUp
+        ? []
+        : await readThread(
+            installation,
+            identity,
+            deps.agentName(),
+            { channel: thread.channel, threadTs: thread.threadTs, before: message.ts },
+            log,
+            signal,
+          );
+    const turn = new Turn({ signal, log });
+    const withSlack = withSlackTools(deps.roomTools(binding.roomId, turn), {
+      out,
+      thread,
+      turnId: record.id,
+      mentions: mentionRule(options, thread, people),
+      show: () => turns.show(record.id),
+      readFile: async (fileId, offset) =>
+        (await deps.filesIn(installation).read(fileId, offset)) ?? 'Error: this file was not taken, or is gone',
+    });
+    const progress =
+      options.showToolProgress && !relays
+        ? out.progress(thread, record.id, [
+            await controls.button('stop', thread),
+            await controls.button('interrupt', thread),
+          ])
+        : null;
+    const status = relays ? null : out.status(thread);
+    status?.set();
+    try {
+      return await runner.run({
+        key: slackKey(thread),
+        slug: thread.slug,
+        message: toBrainMessage(facts, clock.now()),
+        tools: progress ? withProgress(withSlack, progress) : withSlack,
+        turn,
+        history,
+        note: contextNote(facts.channelLabel, facts.bandHandle),
+        isNew,
+        roomId: binding.roomId,
+        signal,
+      });
+    } finally {
+      status?.clear();
+      await progress?.finish();
+    }
+  };
+
+  const brainFacts = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<SlackTurnFacts> => {
+    const { at, message, thread, binding } = where;
+    const { directory } = at.installation;
+    const own = { userId: at.identity.botUserId, teamId: at.identity.teamId };
+    const [names, sender, channel, channelLabel, files] = await Promise.all([
+      directory.namesFor(message, own),
+      message.user ? directory.user(message.user) : null,
+      directory.channel(thread.channel),
+      directory.channelLabel(thread.channel),
+      deps.filesIn(at.installation).take(message, signal),
+    ]);
+    return {
+      binding,
+      message,
+      markdown: [messageToMarkdown(message, names), files.inline].filter(Boolean).join('\n\n'),
+      sender,
+      channelLabel,
+      channelName: channel?.name ?? null,
+      channelType: at.event.channelType ?? channel?.kind ?? null,
+      retryNum: record.body.retryNum,
+      files: files.listed.map((file) => ({ ...file })),
+      bandHandle: message.user ? (options.identity.map[message.user] ?? null) : null,
+      acceptedAt: record.putAt,
+      maybeDelivered: record.maybeDelivered,
+    };
+  };
+
+  /** The copy in the room is for people to read: its failure changes nothing. */
+  const mirror = async (facts: SlackTurnFacts, signal: AbortSignal): Promise<void> => {
+    const { content, metadata } = mirrorEvent(facts, personLabel(facts.sender));
+    try {
+      await deps.rest.postEvent(facts.binding.roomId, { content, messageType: 'thought', metadata }, { signal });
+    } catch (error) {
+      if (signal.aborted) throw error;
+      log.warn({ err: error, roomId: facts.binding.roomId }, 'a Slack message could not be mirrored');
+    }
+  };
+
+  /** What the end of a turn means for its record, its thread and its room. */
+  const settle = async (
+    end: TurnEnd,
+    thread: ThreadRef,
+    binding: Binding,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> => {
+    switch (end.kind) {
+      case 'replied':
+      case 'no_reply':
+      case 'settled':
+        return { kind: 'done' };
+      case 'silent':
+        if (options.silentTurn === 'notice') {
+          const markdown = 'I have nothing to add to this.';
+          await out.reply(thread, { id: `${record.id}:silent`, markdown, kind: 'notice' });
+        }
+        return { kind: 'done' };
+      case 'cut':
+        return await settleCut(end, thread, record, signal);
+      case 'failed':
+        return await settleFailed(end.error, thread, binding, record);
+    }
+  };
+
+  const settleCut = async (
+    { cut }: Extract<TurnEnd, { kind: 'cut' }>,
+    thread: ThreadRef,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> => {
+    switch (cut.reason) {
+      case 'shutdown':
+        throw toError(signal.reason ?? cut);
+      case 'timeout':
+        return await giveUp('This took too long, so I stopped.', cut, thread, record);
+      case 'stop':
+        // Nothing of it was shown: it waits with the others and runs again on resume.
+        if (!(await turns.hasShown(record.id))) return { kind: 'wait', afterMs: PAUSED_LOOK_MS };
+        return { kind: 'done' };
+      case 'interrupt':
+      case 'deleted':
+        return { kind: 'done' };
+    }
+  };
+
+  const settleFailed = async (error: Error, thread: ThreadRef, binding: Binding, record: Record_): Promise<Outcome> => {
+    if (isGatewayError(error, 'BAND_ROOM_STOPPED')) {
+      await threads.change(slackKey(thread), (state) => ({ ...state, paused: true }));
+      return await holdPaused(thread, record);
+    }
+    if (isGatewayError(error, 'BAND_NOT_FOUND')) {
+      await bindings.forget(binding);
+      const markdown = 'The room behind this conversation is gone. I go on in a new one.';
+      await out.reply(thread, { id: `${record.id}:new-room`, markdown, kind: 'notice' });
+      return { kind: 'wait', afterMs: 0 };
+    }
+    if (isGatewayError(error) && isOutage(error) && !(await turns.hasShown(record.id))) throw error;
+    return await giveUp('I could not finish this.', error, thread, record, binding);
+  };
+
+  const giveUp = async (
+    text: string,
+    error: Error,
+    thread: ThreadRef,
+    record: Record_,
+    binding: Binding | null = bindings.find(thread),
+  ): Promise<Outcome> => {
+    const reference = deps.newReference();
+    log.error({ err: error, reference, app: thread.slug, roomId: binding?.roomId }, 'a Slack turn failed');
+    await out.reply(thread, {
+      id: `${record.id}:failed`,
+      markdown: `${text} Reference: ${reference}`,
+      kind: 'error',
+      buttons: [await controls.button('retry', thread, record.body)],
+    });
+    if (binding) {
+      const metadata = { slack_ref: reference, slack_error: isGatewayError(error) ? error.code : error.name };
+      await deps.rest
+        .postEvent(binding.roomId, { content: text, messageType: 'error', metadata })
+        .catch((failure: unknown) => {
+          log.warn({ err: failure, roomId: binding.roomId }, 'the room could not be told of a failed Slack turn');
+        });
+    }
+    return { kind: 'dead', code: isGatewayError(error) ? error.code : 'BRAIN_FAILED', reason: error.message };
+  };
+
+  return { take: takeTurn, hold: holdPaused };
+}
+
+/** Faults that pass by themselves, or once somebody mends the credentials: the message waits for that. */
+export function isOutage(error: GatewayError): boolean {
+  return (
+    (error.retryable && (error.code.startsWith('BAND_') || error.code === 'DEADLINE_EXCEEDED')) ||
+    error.code === 'BAND_UNAUTHORIZED'
+  );
+}
+
+function mentionRule(options: SlackOptions, thread: ThreadRef, people: readonly string[]): MentionRule {
+  const { outbound, allowBroadcast, allowUserGroups } = options.mentions;
+  return {
+    users: outbound === 'thread' ? people : outbound,
+    groups: allowUserGroups,
+    broadcast: allowBroadcast,
+    channels: [thread.channel],
+  };
+}
