@@ -10,7 +10,6 @@ import { DEMO, startSandbox, type Sandbox } from '../../../src/sandbox/index.js'
 import { createMemoryStore } from '../../../src/store/memory.js';
 import type { StateStore } from '../../../src/store/port.js';
 import { SlackAdapter } from '../../../bridges/slack/adapter.js';
-import { createSlackOut } from '../../../bridges/slack/outbound/slack-out.js';
 import type { SlackOptionsInput } from '../../../bridges/slack/settings.js';
 import { sandboxAgent } from '../sandbox-agent.js';
 import { callRest } from '../rest-call.js';
@@ -97,7 +96,6 @@ export async function startBridge(options: BridgeLabOptions = {}): Promise<Bridg
       prefix: 'slack/lab',
       log: options.log ?? silentLogger,
       ...(options.metrics ? { metrics: options.metrics } : {}),
-      createOut: createSlackOut,
     },
   );
   const agent = sandboxAgent(sandbox, { adapter, agentId: DEMO.helpdesk.id, apiKey: DEMO.helpdesk.apiKey });
