@@ -28,6 +28,7 @@ async function setUp(options: Parameters<typeof startAcme>[0] = {}) {
     log: silentLogger,
     metrics: noMetrics,
     neededScopes: () => new Map(),
+    random: Math.random,
     onKnown: () => undefined,
   });
   cleanups.push(() => installation.stop());
