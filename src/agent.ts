@@ -445,6 +445,7 @@ export class Agent implements AsyncDisposable {
           ...(features ? { features } : {}),
         }),
       participantChanged: (roomId, change) => this.#tellParticipants(roomId, change),
+      reportsWorkingState: adapter.reportsWorkingState ?? true,
       cleanUpRoom: (roomId: string, reason: CleanupReason) => adapter.onCleanup(roomId, { reason }),
     };
   }

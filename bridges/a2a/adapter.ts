@@ -72,6 +72,9 @@ export class A2AGatewayAdapter extends SimpleAdapter {
     this.#ports = ports;
   }
 
+  /** A message is handed on in a millisecond, so the rooms are not told of work. */
+  readonly reportsWorkingState = false;
+
   protected override get judgesTurns(): boolean {
     return false;
   }

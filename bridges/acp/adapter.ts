@@ -68,6 +68,9 @@ export class BandACPServerAdapter extends SimpleAdapter {
     this.#up = server;
   }
 
+  /** A message is handed on in a millisecond, so the rooms are not told of work. */
+  readonly reportsWorkingState = false;
+
   protected override get judgesTurns(): boolean {
     return false;
   }

@@ -22,6 +22,11 @@ export interface FrameworkAdapter {
     roomId: string,
     change: { readonly kind: 'added' | 'removed'; readonly id: string; readonly name: string; readonly type: string },
   ): Promise<void>;
+  /**
+   * False for an adapter whose `onEvent` lasts a moment, such as a bridge: the rooms are not told that it is at work.
+   * Left out means true.
+   */
+  readonly reportsWorkingState?: boolean;
   /** Set by the runtime before `onStarted`. */
   platform?: PlatformConnection | null;
 }

@@ -2,6 +2,7 @@ import { createRedactor } from '../base/redact.js';
 import { abortable, Background, deferred, type Deferred } from '../base/async.js';
 import type { CancelTimer, Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
+import type { Metrics } from '../base/metrics.js';
 import type { PlatformEvent } from '../core/events.js';
 import type { CleanupReason } from '../core/framework-adapter.js';
 import type { SessionConfigFields } from '../config/session-fields.js';
@@ -17,6 +18,7 @@ import { Gate } from './gate.js';
 import { Ledger } from './ledger.js';
 import { RoomExecution } from './room-execution.js';
 import { RoomPresence } from './room-presence.js';
+import { roomCounters } from './room-counters.js';
 import type { RoomEnvironment } from './room-state.js';
 import { RoomTeardown } from './room-teardown.js';
 import { resyncTimes } from './schedule.js';
@@ -36,6 +38,8 @@ export interface AgentRuntimeHandlers {
   /** Never rejects. */
   readonly participantChanged: RoomEnvironment['participantChanged'];
   /** The adapter drops what it holds for the room. A rejection is met again at the next attempt. */
+  /** False where a message takes a moment only, so that its room need not be told. */
+  readonly reportsWorkingState: boolean;
   readonly cleanUpRoom: (roomId: string, reason: CleanupReason) => Promise<void>;
 }
 
@@ -46,6 +50,7 @@ export interface AgentRuntimeDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
+  readonly metrics: Metrics;
   readonly settings: SessionConfigFields;
   readonly handlers: AgentRuntimeHandlers;
   readonly redact?: (text: string) => string;
@@ -74,22 +79,23 @@ export class AgentRuntime {
   #cancelled = false;
 
   constructor(deps: AgentRuntimeDeps) {
-    const { agentId, link, rest, clock, random, log, settings, handlers } = deps;
+    const { agentId, link, rest, clock, random, log, metrics, settings, handlers } = deps;
     this.#handlers = handlers;
     this.#background = new Background((error) => {
       log.error({ err: error }, 'background work of the runtime failed');
     });
     this.#deadlines = new Deadlines(clock);
-    this.#indicator = settings.enableWorkingState
-      ? new WorkingIndicator({
-          rest,
-          clock,
-          log,
-          keepAliveSeconds: settings.workingKeepAliveSeconds,
-          requestTimeoutSeconds: settings.workingRequestTimeoutSeconds,
-          maxSeconds: settings.maxWorkingStateSeconds,
-        })
-      : null;
+    this.#indicator =
+      settings.enableWorkingState && handlers.reportsWorkingState
+        ? new WorkingIndicator({
+            rest,
+            clock,
+            log,
+            keepAliveSeconds: settings.workingKeepAliveSeconds,
+            requestTimeoutSeconds: settings.workingRequestTimeoutSeconds,
+            maxSeconds: settings.maxWorkingStateSeconds,
+          })
+        : null;
     const ledger = new Ledger(settings.maxMessageRetries);
     this.#env = {
       agentId,
@@ -107,6 +113,7 @@ export class AgentRuntime {
       indicator: this.#indicator,
       lastResort: this.#lastResort.signal,
       redact: deps.redact ?? createRedactor(),
+      counters: roomCounters(metrics),
       openContext: (roomId) =>
         new ExecutionContext(
           roomId,

@@ -49,10 +49,14 @@ export class ExecutionContext implements PreprocessorContext {
   readonly #deps: ExecutionContextDeps;
   readonly #news = new RosterNews(this.roster);
   #notices: { readonly text: string }[] = [];
-  #rosterLoaded = false;
+  /** Reasons so far to ask who is in the room, the beginning being the first; and those that were met. */
+  #doubts = 1;
+  #rosterDoubts = 0;
   #bootstrapped = false;
   #past: { readonly rows: readonly ChatMessage[]; readonly readAt: number } | null = null;
   #turn: TurnInHand | null = null;
+  /** What was said before, for the turn in hand; null when it could not be read, or is not needed. */
+  #turnPast: readonly ChatMessage[] | null = null;
 
   constructor(roomId: string, deps: ExecutionContextDeps, options: { readonly isHubRoom?: boolean } = {}) {
     this.roomId = roomId;
@@ -88,14 +92,25 @@ export class ExecutionContext implements PreprocessorContext {
 
   endTurn(): void {
     this.#turn = null;
+    this.#turnPast = null;
   }
 
-  /** Makes sure that the room's participants are known; a failure is met again at the next message (R-242, W-15). */
-  async loadParticipants(signal: AbortSignal): Promise<void> {
-    if (this.#rosterLoaded) return;
+  /**
+   * Loads what the turn in hand needs: who is in the room, also with hydration off (R-242), and on the session's first
+   * turn what was said before. A failure is met again at the next message (R-246).
+   */
+  async load(signal: AbortSignal): Promise<void> {
+    const past = this.#bootstrapped ? null : this.#readPast(signal);
+    await Promise.all([past, this.#loadParticipants(signal)]);
+    this.#turnPast = past === null ? null : await past;
+  }
+
+  async #loadParticipants(signal: AbortSignal): Promise<void> {
+    const doubts = this.#doubts;
+    if (this.#rosterDoubts === doubts) return;
     try {
       this.roster.replace(await this.#deps.rest.listParticipants(this.roomId, { signal }));
-      this.#rosterLoaded = true;
+      this.#rosterDoubts = doubts;
     } catch (error) {
       signal.throwIfAborted();
       this.#deps.log.warn({ err: error, roomId: this.roomId }, 'participants could not be loaded');
@@ -104,7 +119,7 @@ export class ExecutionContext implements PreprocessorContext {
 
   /** Somebody may have come or gone unseen: the next message asks who is there. */
   doubtParticipants(): void {
-    this.#rosterLoaded = false;
+    this.#doubts += 1;
   }
 
   toMessage(event: MessageCreatedEvent): PlatformMessage {
@@ -125,14 +140,14 @@ export class ExecutionContext implements PreprocessorContext {
     });
   }
 
-  async createInput(msg: PlatformMessage): Promise<AgentInput> {
+  createInput(msg: PlatformMessage): Promise<AgentInput> {
     const turn = this.#turn;
     if (!turn) throw new Error('createInput() belongs into a turn: call it from Preprocessor.process()');
     const isSessionBootstrap = !this.#bootstrapped;
-    const past = isSessionBootstrap ? await this.#readPast(turn.signal) : null;
+    const past = isSessionBootstrap ? this.#turnPast : null;
     const participants = this.#news.take();
     const notices = new Set(this.#notices);
-    return Object.freeze<AgentInput>({
+    const input = Object.freeze<AgentInput>({
       msg,
       tools: turn.tools,
       history: past ? new HistoryProvider(historyBefore(past, msg, this.roster)) : NO_HISTORY,
@@ -151,6 +166,7 @@ export class ExecutionContext implements PreprocessorContext {
         this.#notices = this.#notices.filter((notice) => !notices.has(notice));
       },
     });
+    return Promise.resolve(input);
   }
 
   /** Every row of the room's past, empty when hydration is off, null when it cannot be read now. */

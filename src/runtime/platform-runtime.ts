@@ -201,6 +201,7 @@ export class PlatformRuntime {
       clock,
       random,
       log: runtimeLog,
+      metrics,
       settings: sessionConfig,
       handlers,
       redact: redactor,

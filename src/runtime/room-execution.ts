@@ -105,6 +105,7 @@ export class RoomExecution implements RoomState, Timed {
     this.#messages ??= [];
     if (this.#messages.length >= MAX_QUEUED_MESSAGES) {
       this.#env.log.warn({ roomId: this.roomId }, 'too many messages wait in a room; the work list is asked instead');
+      this.#env.counters.overflows.inc();
       this.#dropListed();
       this.#held = true;
       this.#passWanted = true;
@@ -308,6 +309,7 @@ export class RoomExecution implements RoomState, Timed {
   async #pass(): Promise<void> {
     const { clock, random } = this.#env;
     const result = await this.#catchUp();
+    this.#env.counters.passes.inc({ result });
     if (this.#ended || result === 'void') {
       if (this.#paused) this.#schedule.pausedPassEnded(clock.now());
       else this.#schedule.retryAfterBase(clock.now());

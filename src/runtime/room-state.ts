@@ -11,6 +11,7 @@ import type { Deadlines } from './deadlines.js';
 import type { ExecutionContext } from './execution-context.js';
 import type { Gate } from './gate.js';
 import type { Ledger } from './ledger.js';
+import type { RoomCounters } from './room-counters.js';
 import type { ResyncTimes } from './schedule.js';
 import type { WorkingIndicator } from './working-indicator.js';
 
@@ -36,6 +37,7 @@ export interface RoomEnvironment {
   readonly indicator: WorkingIndicator | null;
   /** Ends the marks that outlive a stop. */
   readonly lastResort: AbortSignal;
+  readonly counters: RoomCounters;
   /** Hides secrets in text that leaves the process. */
   readonly redact: (text: string) => string;
   readonly openContext: (roomId: string) => ExecutionContext;

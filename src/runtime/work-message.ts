@@ -89,6 +89,7 @@ async function claimAndRun(env: RoomEnvironment, room: RoomState, message: WireM
     if (probing && room.controls === controls) room.paused = false;
     attempts.charge(roomId, message.id);
     const { result, turn } = await runTurn(env, room, message, cycle);
+    env.counters.attempts.inc({ outcome: result.kind === 'aborted' ? result.by : result.kind });
     return await settle(env, room, message, { result, turn, controls });
   } finally {
     room.cycle = null;
@@ -167,7 +168,7 @@ async function prepare(
   const context = room.openContext();
   try {
     const preparing = async () => {
-      await context.loadParticipants(cycle.signal);
+      await context.load(cycle.signal);
       return env.preprocess(context, { kind: 'message_created', roomId: room.roomId, message: asPushed(message) });
     };
     return { kind: 'ready', input: await abortable(preparing(), cycle.signal) };

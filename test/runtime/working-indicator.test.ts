@@ -54,6 +54,17 @@ describe('the working state', () => {
     expect(lab.reports()).toEqual([]);
   });
 
+  it('is not reported for an adapter whose messages take a moment only', async () => {
+    const lab = agentLab({ session: { enableWorkingState: true } });
+    Object.assign(lab.adapter, { reportsWorkingState: false });
+    lab.band.addRoom(ROOM);
+    await lab.agent.start();
+    lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    expect(lab.handled).toEqual(['hello']);
+    expect(lab.band.activity).toEqual([]);
+  });
+
   it('R-235 each report has the deadline of workingRequestTimeoutSeconds', async () => {
     const lab = await started({ session: { workingRequestTimeoutSeconds: 1 } });
     lab.band.post(ROOM, 'hello');
