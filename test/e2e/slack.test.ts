@@ -43,7 +43,7 @@ describe('Slack through the whole house', () => {
     const said = house.alice.says('#general', '@gateway one');
     await house.hears(house.general, said.ts, 1);
     await house.stopBridge();
-    house.app.events.length = 0;
+    house.app.subscriptions.clear();
     house.alice.replies(said, 'while you were away');
     await house.restart();
     const answers = await house.hears(house.general, said.ts, 2);
