@@ -259,16 +259,20 @@ export class Dispatcher {
   /** Looks for this message's marker, and for the text behind it, among what the agent wrote into the room. */
   async #look({ context, taskId, messageId, peer }: Post, roomId: string, signal: AbortSignal): Promise<Found> {
     let marked = false;
+    // A text belongs to the last marker for its peer: one peer's requests are posted one after the other.
+    let isOurs = false;
     for await (const row of readForward(this.#deps.rest, context, roomId, signal)) {
       if (row.sender_id !== this.#deps.selfId) continue;
       const metadata = row.metadata ?? {};
-      if (row.message_type === 'task' && metadata['gateway_task_id'] === taskId) {
-        marked ||= metadata['gateway_message_id'] === messageId;
-      } else if (marked && row.message_type === 'text' && mentions(row, peer.id)) {
+      if (row.message_type === 'task' && metadata['gateway_peer_id'] === peer.id) {
+        isOurs = metadata['gateway_task_id'] === taskId && metadata['gateway_message_id'] === messageId;
+        marked ||= isOurs;
+      } else if (isOurs && row.message_type === 'text' && mentions(row, peer.id)) {
         return { marked, bandMessageId: row.id };
       }
     }
-    return { marked, bandMessageId: null };
+    // A marker that another one followed without a text of its own is no longer the last: it is written again.
+    return { marked: marked && isOurs, bandMessageId: null };
   }
 }
 

@@ -103,6 +103,7 @@ export class TaskEngine {
   readonly #fresh = new Set<string>();
   readonly #counters;
   #accepting = 0;
+  #order = 0;
   #stopping = false;
 
   constructor(deps: EngineDeps) {
@@ -161,7 +162,7 @@ export class TaskEngine {
   /** Takes up the open tasks of an earlier run: queued ones go back into their lanes, timers go on from stored times. */
   async start(): Promise<void> {
     const open = await this.book.load();
-    open.sort((a, b) => a.row.createdAt - b.row.createdAt);
+    open.sort((a, b) => a.row.order - b.row.order);
     const lanes = new Set<Lane>();
     for (const task of open) lanes.add(await this.#restore(task));
     for (const lane of lanes) {
@@ -320,7 +321,9 @@ export class TaskEngine {
       if (held > options.laneQueue) throw new GatewayError('A2A_CONTEXT_BUSY', { retryAfterMs: RETRY_AFTER_MS });
       lane.coming += 1;
       const now = this.#now();
-      const row = newRow(newId(), owner, peer.id, context.record.contextId, message.messageId, now);
+      const { contextId } = context.record;
+      const ids = { id: newId(), owner, peerId: peer.id, contextId, order: this.#nextOrder(now) };
+      const row = newRow(ids, message.messageId, now);
       const stored: Message = { ...message, taskId: row.id, contextId: row.contextId };
       const { addressed } = context.record;
       context.record = {
@@ -872,6 +875,11 @@ export class TaskEngine {
     }
   }
 
+  #nextOrder(now: number): number {
+    this.#order = Math.max(this.#order + 1, now * 1_000);
+    return this.#order;
+  }
+
   #later(work: () => Promise<void>): void {
     this.#background.run(work);
   }
@@ -885,13 +893,14 @@ function tasksOf(lane: Lane): string[] {
   return [...(lane.running === null ? [] : [lane.running]), ...lane.queue, ...lane.interrupted];
 }
 
-function newRow(id: string, owner: string, peerId: string, contextId: string, messageId: string, now: number): TaskRow {
+function newRow(
+  ids: Pick<TaskRow, 'id' | 'owner' | 'peerId' | 'contextId' | 'order'>,
+  messageId: string,
+  now: number,
+): TaskRow {
   return {
     v: 1,
-    id,
-    owner,
-    peerId,
-    contextId,
+    ...ids,
     state: 'TASK_STATE_SUBMITTED',
     seq: 0,
     createdAt: now,

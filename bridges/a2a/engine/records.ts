@@ -16,6 +16,8 @@ export const taskRowSchema = z.object({
   /** Number of the next log record. */
   seq: z.number(),
   createdAt: z.number(),
+  /** Grows with every task: the order of tasks that came in one millisecond. */
+  order: z.number(),
   /** Milliseconds of the status timestamp; never goes back. */
   stateAt: z.number(),
   /** Of the last log record. */
