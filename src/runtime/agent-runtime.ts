@@ -16,6 +16,7 @@ import { Deadlines } from './deadlines.js';
 import { ExecutionContext } from './execution-context.js';
 import { Gate } from './gate.js';
 import { Ledger } from './ledger.js';
+import { ReadTrouble } from './read-trouble.js';
 import { RoomExecution } from './room-execution.js';
 import { RoomPresence } from './room-presence.js';
 import { roomCounters } from './room-counters.js';
@@ -111,6 +112,10 @@ export class AgentRuntime {
       gate: new Gate(MAX_ASKING),
       deadlines: this.#deadlines,
       indicator: this.#indicator,
+      trouble: new ReadTrouble(log),
+      roomNotFound: (roomId) => {
+        this.#background.run(() => this.presence.doubt(roomId));
+      },
       lastResort: this.#lastResort.signal,
       redact: deps.redact ?? createRedactor(),
       counters: roomCounters(metrics),

@@ -1,3 +1,4 @@
+import { isGatewayError } from '../base/errors.js';
 import type { ChatMessage } from '../platform/wire/objects.js';
 import { retryAcks, retryFailMarks } from './acknowledge.js';
 import type { RoomEnvironment, RoomState } from './room-state.js';
@@ -101,10 +102,12 @@ async function workUntilSettled(env: RoomEnvironment, room: RoomState, message: 
 
 async function readNext(env: RoomEnvironment, room: RoomState): Promise<ChatMessage | null | 'failed'> {
   try {
-    return await env.gate.pass(async () => {
+    const head = await env.gate.pass(async () => {
       room.reads.throwIfAborted();
       return env.rest.nextMessage(room.roomId, { signal: room.reads });
     });
+    env.trouble.succeeded();
+    return head;
   } catch (error) {
     noteFailedRead(env, room, error);
     return 'failed';
@@ -143,7 +146,8 @@ async function readWorkList(
 
 function noteFailedRead(env: RoomEnvironment, room: RoomState, error: unknown): void {
   if (room.reads.aborted) return;
-  env.log.warn({ err: error, roomId: room.roomId }, 'a room could not be asked for missed messages; it is asked again');
+  env.trouble.failed(error, room.roomId);
+  if (isGatewayError(error, 'BAND_NOT_FOUND')) env.roomNotFound(room.roomId);
 }
 
 // Asked anew after every wait, whatever was known before it.

@@ -111,13 +111,19 @@ export class RoomPresence {
     this.#rooms.delete(roomId);
     if (entry.retry) this.#deps.deadlines.clear(entry.retry);
     if (entry.live) this.#deps.hooks.left(roomId, reason);
-    void this.#perRoom.run(roomId, () => this.#leaveChannels(roomId));
+    this.#inTurn(roomId, () => this.#leaveChannels(roomId));
   }
 
   /** A joined channel of the room is no longer joined, and the link has given it up. */
   channelLost(roomId: string): void {
     const entry = this.#rooms.get(roomId);
     if (entry?.state === 'joined') this.#putOff(roomId, entry, 1);
+  }
+
+  /** The platform answered that it does not know the room: it is left, unless that was a mistake. */
+  async doubt(roomId: string): Promise<void> {
+    const entry = this.#rooms.get(roomId);
+    if (entry) await this.#leaveIfGone(roomId, entry);
   }
 
   /** Joins nothing more. The channels end with the link. */
@@ -166,6 +172,13 @@ export class RoomPresence {
 
   async #enter(roomId: string, entry: RoomEntry): Promise<void> {
     await this.#perRoom.run(roomId, () => this.#joining.pass(() => this.#join(roomId, entry)));
+  }
+
+  /** After everything that concerns the room already, with nobody waiting for it. */
+  #inTurn(roomId: string, step: () => Promise<void>): void {
+    this.#perRoom.run(roomId, step).catch((error: unknown) => {
+      this.#deps.log.error({ err: error, roomId }, 'a room comes and goes faster than it can be followed');
+    });
   }
 
   /** Never rejects: a room that cannot be joined is put off, and the others do not notice. */
@@ -217,7 +230,9 @@ export class RoomPresence {
   #putOff(roomId: string, entry: RoomEntry, tries: number): void {
     const { deadlines, clock, random } = this.#deps;
     entry.state = 'retrying';
-    entry.retry ??= new JoinRetry(() => void this.#enter(roomId, entry));
+    entry.retry ??= new JoinRetry(() => {
+      this.#inTurn(roomId, () => this.#joining.pass(() => this.#join(roomId, entry)));
+    });
     entry.retry.tries = tries;
     deadlines.set(entry.retry, clock.now() + backoffMs(tries, { ...RETRY, random }));
   }

@@ -11,6 +11,7 @@ import type { Deadlines } from './deadlines.js';
 import type { ExecutionContext } from './execution-context.js';
 import type { Gate } from './gate.js';
 import type { Ledger } from './ledger.js';
+import type { ReadTrouble } from './read-trouble.js';
 import type { RoomCounters } from './room-counters.js';
 import type { ResyncTimes } from './schedule.js';
 import type { WorkingIndicator } from './working-indicator.js';
@@ -35,6 +36,9 @@ export interface RoomEnvironment {
   readonly deadlines: Deadlines;
   /** Null where the working state is not reported. */
   readonly indicator: WorkingIndicator | null;
+  readonly trouble: ReadTrouble;
+  /** The platform does not know the room, or no longer shows it to this agent. */
+  readonly roomNotFound: (roomId: string) => void;
   /** Ends the marks that outlive a stop. */
   readonly lastResort: AbortSignal;
   readonly counters: RoomCounters;

@@ -137,6 +137,24 @@ describe('rooms that come and go', () => {
     expect(lab.lines.filter(({ level }) => level >= 40)).toEqual([]);
   });
 
+  it('a room whose removal was never told is left once the platform does not know it any more', async () => {
+    const lab = await started([ROOM, 'other']);
+    lab.band.rooms.delete(ROOM);
+    await lab.clock.advance(61_000);
+    await lab.settle();
+    expect(live(lab)).toEqual(['other']);
+    expect(lab.band.link.leaves).toContain(topics.chatRoom(ROOM));
+  });
+
+  it('an outage is one line in the log, however many rooms meet it, and its end another', async () => {
+    const lab = await started(Array.from({ length: 50 }, (_, n) => `room-${n}`));
+    lab.band.fail('nextMessage', { times: 50 });
+    await lab.clock.advance(60_000);
+    expect(lab.lines.filter(({ level }) => level === 40)).toHaveLength(1);
+    await lab.clock.advance(60_000);
+    expect(lab.lines.filter(({ msg }) => msg.includes('can be asked for missed messages again'))).toHaveLength(1);
+  });
+
   it('R-168 R-169 a room that cannot be joined is retried and does not disturb the others', async () => {
     const lab = agentLab();
     lab.band.addRoom('bad');
