@@ -6,6 +6,7 @@ import { createBandGate, type BandGate } from './band.js';
 import { openConnection, type Authentication, type EditorConnection } from './client/connection.js';
 import { createCounter } from './client/tap.js';
 import type { AcpReason } from './errors.js';
+import { createLinkWatch } from './inbound/link-watch.js';
 import { runPrompt } from './inbound/prompt.js';
 import { createRoster } from './roster.js';
 import { openSessionIndex, type IndexStore } from './session/session-index.js';
@@ -31,6 +32,8 @@ export interface AcpServer {
   readonly connections: number;
   /** @param principal - whose sessions this editor sees; null is the person at this host */
   connect(stream: Stream, principal?: string | null): EditorConnection;
+  /** Tells where the live connection to Band can be looked up, so that people hear when it is down in a turn. */
+  watchLink(isUp: () => boolean): void;
   /** Ends all running turns with this reason; sessions stay. */
   breakTurns(reason: AcpReason): void;
   /** Ends turns and connections, and waits for work in the background, at most the shutdown time. */
@@ -54,6 +57,7 @@ export async function createAcpServer(deps: AcpServerDeps): Promise<AcpServer> {
       toldOfIndex = true;
     },
   });
+  const link = createLinkWatch(clock);
   const sessions = new Sessions({
     clock,
     log,
@@ -63,6 +67,7 @@ export async function createAcpServer(deps: AcpServerDeps): Promise<AcpServer> {
     index,
     background,
     deliverySupport: { isOff: false },
+    link,
     runPrompt,
   });
   const next = createCounter();
@@ -92,6 +97,7 @@ export async function createAcpServer(deps: AcpServerDeps): Promise<AcpServer> {
       });
       return connection;
     },
+    watchLink: link.follow,
     breakTurns(reason) {
       sessions.breakTurns(reason);
     },

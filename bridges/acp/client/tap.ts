@@ -53,7 +53,7 @@ export function tapStream(stream: Stream, next: () => number, handlers: TapHandl
     const request = open.get(message.id);
     open.delete(message.id);
     if (initialize?.id === message.id) {
-      initialize?.answered();
+      initialize.answered();
       initialize = null;
     }
     if (!('error' in message)) return message;

@@ -1,4 +1,5 @@
 import type { PromptResponse } from '@agentclientprotocol/sdk';
+import type { CancelTimer } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { BandAccess } from '../band.js';
 import { composePost, contextBlock, titleOf } from '../convert.js';
@@ -13,6 +14,8 @@ import type { Turn, TurnEnd } from './turn.js';
 
 const FIRST_WAITING_NOTE_MS = 30_000;
 const NEXT_WAITING_NOTE_MS = 60_000;
+const LINK_CHECK_MS = 1_000;
+const LINK_NOTE_MS = 10_000;
 
 interface Progress {
   delivered: boolean;
@@ -192,13 +195,27 @@ async function waitForEnd(
     session.notice('info', `Waiting for ${turn.pending.map((handle) => `@${handle}`).join(', ')}`);
     cancelNote = deps.clock.after(NEXT_WAITING_NOTE_MS, note);
   });
+  const cancelLinkCheck = tellOfLostLink(session, deps);
   try {
     return await turn.end;
   } finally {
     cancelNote();
+    cancelLinkCheck();
     watch?.stop();
     looks.abort();
   }
+}
+
+/** A turn outlives a lost connection; after a while the person hears why nothing comes. */
+function tellOfLostLink(session: Session, deps: SessionDeps): CancelTimer {
+  let told = false;
+  return deps.clock.every(LINK_CHECK_MS, () => {
+    const downForMs = deps.link.downForMs();
+    if (downForMs === 0) told = false;
+    if (told || downForMs < LINK_NOTE_MS) return;
+    told = true;
+    session.notice('warning', 'The connection to Band is down; answers will come once it is back.');
+  });
 }
 
 function contextFor(session: Session, deps: SessionDeps): string | null {

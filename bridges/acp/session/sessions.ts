@@ -15,6 +15,7 @@ import type { Editor } from '../client/editor.js';
 import { checkCwd, markerEvent, normalizeCwd, roomIdOf, sessionIdOf, summarizeMcp } from '../conversation.js';
 import { AcpFault, isAcpFault, type AcpReason } from '../errors.js';
 import type { DeliverySupport } from '../inbound/delivery.js';
+import type { LinkWatch } from '../inbound/link-watch.js';
 import { findPerson, toPerson, type Person, type Roster } from '../roster.js';
 import type { AcpOptions } from '../settings.js';
 import type { Attachment } from './attachment.js';
@@ -39,6 +40,7 @@ export interface SessionDeps {
   readonly index: SessionIndex;
   readonly background: Background;
   readonly deliverySupport: DeliverySupport;
+  readonly link: LinkWatch;
   readonly runPrompt: (session: Session, job: Job, deps: SessionDeps) => Promise<PromptResponse>;
 }
 

@@ -16,13 +16,12 @@ const CONNECT_TIMEOUT_MS = 1_000;
 
 /** Where the process that runs an agent takes editors of this host: beside the agent's lock. */
 export function localSocketPath(agentId: string, folder = tmpdir()): string {
-  const safe = agentId.replace(/[^A-Za-z0-9._-]/g, '_');
-  const hash = () => createHash('sha256').update(agentId).digest('hex').slice(0, 24);
-  const name = `band-agent-${safe === agentId && safe.length <= 64 ? safe : hash()}.acp`;
-  if (platform() === 'win32') return `\\\\.\\pipe\\${name}`;
-  const path = join(folder, `${name}.sock`);
+  const isPlain = /^[A-Za-z0-9._-]{1,64}$/.test(agentId);
+  const hash = createHash('sha256').update(agentId).digest('hex').slice(0, 24);
+  if (platform() === 'win32') return `\\\\.\\pipe\\band-agent-${hash}.acp`;
+  const path = join(folder, `band-agent-${isPlain ? agentId : hash}.acp.sock`);
   // The kernel cuts longer paths off.
-  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH ? path : join('/tmp', `band-agent-${hash()}.acp.sock`);
+  return Buffer.byteLength(path) <= LONGEST_SOCKET_PATH ? path : join(folder, `band-agent-${hash}.acp.sock`);
 }
 
 export interface LocalListener {

@@ -7,7 +7,10 @@ export const createRuntimeAgent: AgentMaker = (server, credentials, conflict, de
   const ports = { clock: deps.clock, log: deps.log, ...(deps.socketPath ? { socketPath: deps.socketPath } : {}) };
   const adapter = new BandACPServerAdapter({}, ports, server);
   const { agentId, apiKey, restUrl, wsUrl } = credentials;
-  return Promise.resolve(
-    Agent.create({ adapter, agentId, apiKey, restUrl, wsUrl, config: { conflictPolicy: conflict } }),
+  const agent = Agent.create(
+    { adapter, agentId, apiKey, restUrl, wsUrl, config: { conflictPolicy: conflict } },
+    { clock: deps.clock, log: (name) => deps.log.child({ logger: name }) },
   );
+  server.watchLink(() => agent.runtime.linkState?.kind === 'connected');
+  return Promise.resolve(agent);
 };

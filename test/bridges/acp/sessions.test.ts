@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
 import { deferred } from '../../../src/base/async.js';
+import { createLogger } from '../../../src/base/log.js';
+import { createMemoryStore } from '../../../src/store/memory.js';
 import { FakeBand, person, type FakeRoom } from '../../support/acp/fake-band.js';
 import {
   createLab,
@@ -326,6 +328,20 @@ describe('session/list', () => {
     const { result } = await lab.ed.request('session/list', {});
     expect(result!.sessions).toHaveLength(1);
     expect(result!._meta).toEqual({ 'band.ai': { stale: true } });
+  });
+});
+
+describe('a store that cannot be written', () => {
+  it('P-142 costs a warning; sessions live in memory', async () => {
+    const store = createMemoryStore();
+    await store.close();
+    const lines: string[] = [];
+    const log = createLogger({ destination: { write: (line) => void lines.push(line) } });
+    const lab = await start({ indexStore: { store, prefix: 'acp/ed/' }, log });
+    const session = await lab.ed.newSession();
+    await lab.ed.newSession();
+    expect((await lab.ed.request('session/list', {})).result?.sessions.map((one) => one.sessionId)).toContain(session);
+    expect(lines.filter((line) => line.includes('session index cannot be written'))).toHaveLength(1);
   });
 });
 
