@@ -118,7 +118,8 @@ export class FaultDesk {
         return { kind: 'reshape', to: fault.to, slackError: word, detail: detailOf(error), notice: notice ?? NO_FORM };
       case 'park':
         await this.#park(thread, fault, word, notice);
-        return { kind: 'resend' };
+        // A word about direct messages said of a channel would keep nothing from being tried at once.
+        return this.#deps.parks.find(thread) ? { kind: 'resend' } : end();
       case 'join':
         return await this.#join(failing, word, notice, signal);
       case 'refresh':
@@ -136,7 +137,8 @@ export class FaultDesk {
         await this.#deps.unreachable(thread);
         return end();
       case 'done':
-        return { kind: 'fulfilled' };
+        // Words about reactions and deletions: to anything else they would say that it is lost.
+        return ['delete', 'reaction'].includes(methodFamily(method)) ? { kind: 'fulfilled' } : end();
       case 'interrupt':
       case 'dead':
       case 'without':

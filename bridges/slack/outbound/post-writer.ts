@@ -104,11 +104,7 @@ export function createPostWriter(deps: PostWriterDeps) {
       } catch (error) {
         method = methodOf(error) ?? method;
         const next = await desk.judge(error, { thread: job.thread, note, install, method }, signal);
-        if (next.kind === 'resend') continue;
-        if (next.kind === 'fulfilled') {
-          note.sent[step.path] = '';
-          continue;
-        }
+        if (next.kind === 'resend' || next.kind === 'fulfilled') continue;
         if (next.kind === 'ended') {
           await save();
           return next.end;
@@ -177,8 +173,9 @@ export function createPostWriter(deps: PostWriterDeps) {
     return note.tried.includes('named');
   }
 
-  const mayName = ({ thread }: PostJob, install: OutInstallation): boolean =>
-    !deps.personaOff.has(workspaceOf(thread)) && (install.scopes?.includes('chat:write.customize') ?? true);
+  function mayName({ thread }: PostJob, install: OutInstallation): boolean {
+    return !deps.personaOff.has(workspaceOf(thread)) && (install.scopes?.includes('chat:write.customize') ?? true);
+  }
 
   /** Says what a post refers to when it does not stand in its thread. */
   function introduced(markdown: string, { thread }: PostJob, note: Note, install: OutInstallation): string {

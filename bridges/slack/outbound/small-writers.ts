@@ -87,8 +87,7 @@ export function createSmallWriters({ desk, notes, log, ready, installed }: Small
           await notes.put(id, note);
           return step.end;
         }
-        if (step.kind === 'resend' || (step.kind === 'fulfilled' && method === 'chat.delete')) continue;
-        if (step.kind === 'fulfilled') return SENT;
+        if (step.kind === 'resend' || step.kind === 'fulfilled') continue;
         const known = step.to === 'mrkdwn' || step.to === 'new-post' || step.to === 'delete-and-post';
         if (!known || !once(note, step.to)) {
           const { slackError, detail, notice } = step;

@@ -110,8 +110,7 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
         const method = typeof named === 'string' ? named : 'files.completeUploadExternal';
         const step = await desk.judge(error, { thread: job.thread, note, install, method }, signal);
         await save();
-        if (step.kind === 'resend') continue;
-        if (step.kind === 'fulfilled') return { kind: 'sent', result: { fileId: note.fileId ?? '' } };
+        if (step.kind === 'resend' || step.kind === 'fulfilled') continue;
         if (step.kind === 'ended') return step.end;
         if ((step.to === 'new-root' || step.to === 'into-channel') && once(note, 'channel-place')) {
           note.place = 'channel';
