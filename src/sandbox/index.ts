@@ -20,3 +20,4 @@ export type {
 } from './options.js';
 export { dice, echo, type DemoSelf, type DemoStep } from './demo-agents.js';
 export { DEMO, DEMO_SEED, EMPTY_SEED } from './seed.js';
+export { readSeed } from './seed-file.js';

@@ -23,6 +23,8 @@ const NEW_JOURNAL = 'journal.new';
 const REWRITE_AFTER_BYTES = 16 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
+/** Keys stand in it. */
+const OWNER_ONLY = 0o600;
 
 /**
  * Opens a folder that keeps the world, and reads what it holds into `world`.
@@ -36,7 +38,7 @@ const NEWLINE = 0x0a;
 export async function openJournal(folder: string, world: World): Promise<Journal> {
   let lock: ClassicLevel | null = null;
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
     lock = new ClassicLevel(join(folder, 'lock'));
     await lock.open();
     rmSync(join(folder, NEW_JOURNAL), { force: true });
@@ -58,7 +60,7 @@ class FileJournal implements Journal {
     this.#folder = folder;
     this.#lock = lock;
     const path = join(folder, JOURNAL);
-    this.#file = openSync(path, existsSync(path) ? 'r+' : 'w+');
+    this.#file = openSync(path, existsSync(path) ? 'r+' : 'w+', OWNER_ONLY);
     this.#size = replay(this.#file, world);
     ftruncateSync(this.#file, this.#size);
     this.#rewrittenSize = this.#size;
@@ -97,7 +99,7 @@ class FileJournal implements Journal {
   #rewrite(world: World): void {
     const path = join(this.#folder, NEW_JOURNAL);
     const old = this.#file;
-    this.#file = openSync(path, 'w+');
+    this.#file = openSync(path, 'w+', OWNER_ONLY);
     this.#size = 0;
     let lines: string[] = [];
     let waiting = 0;

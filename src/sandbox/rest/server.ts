@@ -16,6 +16,7 @@ const HEADERS_TIMEOUT_MS = 20_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** Longer than the idle time of any client's pool, so that the server is not the one to hang up. */
 const KEEP_ALIVE_MS = 75_000;
+const MAX_CONNECTIONS = 10_000;
 /** What a client may still send after its request was refused, before the connection is cut. */
 const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
 
@@ -46,6 +47,7 @@ export function createRestServer(deps: RestServerDeps): Server {
       serve(deps, router, request, response);
     },
   );
+  server.maxConnections = MAX_CONNECTIONS;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();

@@ -130,10 +130,10 @@ export function momentOf(fact: Fact): string | null {
 export function* factsOf(world: World): Generator<Fact> {
   for (const user of world.users.values()) yield { kind: 'user', user };
   for (const agent of world.agents.values()) yield { kind: 'agent', agent };
+  for (const room of world.rooms.values()) yield { kind: 'room', room: room.record };
+  yield* membersOf(world);
   for (const room of world.rooms.values()) {
     const roomId = room.record.id;
-    yield { kind: 'room', room: room.record };
-    for (const member of room.members.values()) yield { kind: 'member', roomId, member };
     for (const execution of room.executions.values()) yield { kind: 'execution', execution };
     for (const message of room.messages) {
       yield { kind: 'message', message: recordOf(message) };
@@ -148,6 +148,14 @@ export function* factsOf(world: World): Generator<Fact> {
   for (const contacts of world.contacts.values()) {
     for (const contact of contacts.values()) yield { kind: 'contact', contact };
   }
+}
+
+/** In the order of joining, over all rooms: it is the order in which everybody's rooms are listed. */
+function membersOf(world: World): Fact[] {
+  const facts = [...world.rooms.values()].flatMap((room) =>
+    [...room.members.values()].map((member) => ({ kind: 'member' as const, roomId: room.record.id, member })),
+  );
+  return facts.sort((a, b) => (a.member.insertedAt < b.member.insertedAt ? -1 : 1));
 }
 
 const newView = (): AgentView => ({

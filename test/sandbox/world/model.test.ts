@@ -62,8 +62,11 @@ function stage() {
       ),
     ),
   );
+  const first = must(run((change) => createRoom(change, user, null, null)));
   const room = must(run((change) => createRoom(change, user, null, null)));
   for (const { id } of agents) run((change) => addParticipant(change, room, user, id, 'member'));
+  // Joined later than the second room, though made before it.
+  for (const { id } of agents) run((change) => addParticipant(change, first, user, id, 'member'));
   return { world, facts, run, user, agents, room };
 }
 
