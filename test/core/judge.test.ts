@@ -77,6 +77,9 @@ describe('runJudgedTurn', () => {
     expect(await verdictOn(tools)).toMatchObject({ final: true });
     expect(turn.reported).toBe(false);
     expect(lines).toHaveLength(2);
+    // A wrapping adapter comes to the same end of the same turn: the verdict is not given again.
+    expect(await verdictOn(tools)).toBe('passed');
+    expect(tools.calls).toHaveLength(1);
   });
 
   it.each<[string, (tools: FakeAgentTools) => unknown]>([
