@@ -101,6 +101,13 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
   ): Promise<Outcome> {
     const { event } = delivery;
     const { identity, directory } = installation;
+    if (identity && delivery.teamId !== null && delivery.teamId !== identity.teamId) {
+      log.error(
+        { app: installation.app.slug, team: delivery.teamId },
+        'an event of a workspace without an installation',
+      );
+      return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no installation in workspace ${delivery.teamId}` };
+    }
     switch (event.kind) {
       case 'message':
         return identity ? await deps.onMessage({ installation, identity, delivery, event }, record, signal) : DONE;
