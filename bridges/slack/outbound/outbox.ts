@@ -62,8 +62,8 @@ export class Outbox {
   readonly #stopping = new AbortController();
   readonly #waiters = new Map<string, Deferred<Ended>[]>();
   readonly #ended = new BoundedMap<string, Ended>(MAX_ENDED);
-  /** Lanes whose head waits for an event, or for its next try. */
-  readonly #stuck = new Set<string>();
+  /** Lanes whose head waits: for an event of the outside, or for its next try. */
+  readonly #stuck = new Map<string, 'event' | 'try'>();
   #onMove: (() => void)[] = [];
   #cancelPrune: CancelTimer = () => undefined;
 
@@ -160,14 +160,19 @@ export class Outbox {
     while (this.depth > this.#stuckDepth()) await new Promise<void>((resolve) => this.#onMove.push(resolve));
   }
 
-  /** The lane's head waits for something outside. */
+  /** The lane's head waits for an event of the outside. */
   stick(lane: string): void {
-    this.#stuck.add(lane);
+    this.#stuck.set(lane, 'event');
     this.#moved();
   }
 
   unstick(lane: string): void {
     this.#stuck.delete(lane);
+  }
+
+  /** An event came: every head that waits looks again, and sticks again where it was not the one. */
+  unstickWaiting(): void {
+    for (const [lane, reason] of this.#stuck) if (reason === 'event') this.#stuck.delete(lane);
   }
 
   /** Says one line to the person who asked, once per thread and cause in an hour. */
@@ -197,7 +202,7 @@ export class Outbox {
             },
           };
         case 'again':
-          this.stick(record.lane);
+          this.#postpone(record.lane);
           return { kind: 'retry', afterMs: end.afterMs, error: end.error, maybeDelivered: end.maybeDelivered };
         case 'dead':
           return await this.#giveUp(record, end, end.preview);
@@ -206,7 +211,7 @@ export class Outbox {
       const stopped = child.signal.aborted;
       if (!stopped && !isGatewayError(error))
         log.error({ err: error, id: record.id }, 'a write into Slack met a defect');
-      this.stick(record.lane);
+      this.#postpone(record.lane);
       return { kind: 'retry', error, maybeDelivered: true };
     }
   }
@@ -249,6 +254,11 @@ export class Outbox {
     };
   }
 
+  #postpone(lane: string): void {
+    this.#stuck.set(lane, 'try');
+    this.#moved();
+  }
+
   #settle(id: string, end: Ended): void {
     this.#ended.set(id, end);
     for (const waiter of this.#waiters.get(id) ?? []) waiter.resolve(end);
@@ -280,7 +290,7 @@ export class Outbox {
 
   #stuckDepth(): number {
     let depth = 0;
-    for (const lane of this.#stuck) depth += this.laneDepth(lane);
+    for (const lane of this.#stuck.keys()) depth += this.laneDepth(lane);
     return depth;
   }
 

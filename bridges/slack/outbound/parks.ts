@@ -107,7 +107,7 @@ export class Parks {
    * Waits until nothing keeps the place from being written to.
    *
    * @param putAt - when the record was put: one that waited for a door that stayed closed too long is given up
-   * @param onWait - called once when there is something to wait for
+   * @param onWait - called before each wait
    * @returns the cause, when the time was over; null when the place is free
    */
   async free(
@@ -116,7 +116,6 @@ export class Parks {
     signal: AbortSignal,
     onWait: (park: ParkInfo) => void,
   ): Promise<string | null> {
-    let told = false;
     for (let park = this.#parkOf(place); park; park = this.#parkOf(place)) {
       const [key, { deadAt, cause }] = park;
       if (deadAt !== null && this.#clock.now() >= deadAt) {
@@ -124,8 +123,7 @@ export class Parks {
         await this.#lift(key);
         continue;
       }
-      if (!told) onWait(park[1]);
-      told = true;
+      onWait(park[1]);
       await this.nextChange(signal, deadAt === null ? null : deadAt - this.#clock.now());
     }
     return null;

@@ -168,9 +168,12 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
   function readyFor(place: (thread: ThreadRef) => ThreadRef): Ready {
     return async (record, signal) => {
       const { thread } = record.body;
+      let told = false;
       for (;;) {
         const expired = await parks.free(place(thread), record.putAt, signal, (park) => {
-          noteWaiting(record, park);
+          outbox.stick(record.lane);
+          if (!told) tellRoom(record, park);
+          told = true;
         });
         if (expired !== null) return expired;
         const found = deps.installation(thread.slug, thread.team);
@@ -185,8 +188,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
   }
 
   /** A room whose words wait for the whole installation hears of it once. */
-  function noteWaiting({ id, lane, body }: QueueRecord<Job>, park: ParkInfo): void {
-    outbox.stick(lane);
+  function tellRoom({ id, body }: QueueRecord<Job>, park: ParkInfo): void {
     if (park.channel !== null || (body.kind !== 'post' && body.kind !== 'upload')) return;
     const { thread } = body;
     const text = `Slack takes nothing from this app at the moment (${park.cause}); what it has to say waits.`;
@@ -280,6 +282,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     status: (thread) => status.of(plain(thread)),
 
     async resume(event) {
+      outbox.unstickWaiting();
       await parks.resume(event);
       if (event.kind === 'token') await progress.closeLeftovers();
     },
