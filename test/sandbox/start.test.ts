@@ -66,30 +66,41 @@ describe('starting a sandbox', () => {
 });
 
 describe('a crowded sandbox', () => {
-  it('lets one socket join 5,000 rooms, and pushes to one of them without looking at the others', async () => {
-    const { sandbox, user, echo, say } = await sandboxLab();
-    const rooms: string[] = [];
-    for (let n = 0; n < 5_000; n += 50) {
-      const made = await Promise.all(Array.from({ length: 50 }, () => echo.post('/chats', {})));
-      rooms.push(...made.map(idOf));
-    }
+  it('pushes to one of 5,000 rooms on a socket about as fast as to one of a few', { timeout: 60_000 }, async () => {
+    const { sandbox, echo, say } = await sandboxLab();
     const socket = await openRawSocket(`${sandbox.wsUrl}?api_key=${echo.apiKey}&vsn=2.0.0`);
-    for (const [n, roomId] of rooms.entries()) {
-      socket.send(`a${n}`, `a${n}`, `chat_room:${roomId}`, 'phx_join', {});
-      socket.send(`b${n}`, `b${n}`, `room_participants:${roomId}`, 'phx_join', {});
-    }
-    await socket.settled();
+    const addRooms = async (count: number): Promise<string[]> => {
+      const rooms: string[] = [];
+      while (rooms.length < count) {
+        rooms.push(...(await Promise.all(Array.from({ length: 50 }, () => echo.post('/chats', {})))).map(idOf));
+      }
+      for (const roomId of rooms) {
+        socket.send(roomId, roomId, `chat_room:${roomId}`, 'phx_join', {});
+        socket.send(roomId, roomId, `room_participants:${roomId}`, 'phx_join', {});
+      }
+      await socket.settled();
+      return rooms;
+    };
+    const [room = ''] = await addRooms(50);
+    accepted(await echo.post(`/chats/${room}/participants`, { participant: { participant_id: DEMO.user.id } }));
+    /** Milliseconds for 50 messages, the best of some rounds: the machine has other things to do as well. */
+    const measure = async (): Promise<number> => {
+      const rounds: number[] = [];
+      for (let round = 0; round < 6; round += 1) {
+        const start = performance.now();
+        for (let n = 0; n < 50; n += 1) await say(room, `message ${n}`, DEMO.echo.id);
+        await socket.settled();
+        rounds.push(performance.now() - start);
+      }
+      return Math.min(...rounds);
+    };
+    await measure();
+    const withFew = await measure();
+    await addRooms(4_950);
     expect(sandbox.dev.state().sockets[0]?.topics).toHaveLength(10_000);
-
-    const last = String(rooms.at(-1));
-    accepted(await echo.post(`/chats/${last}/participants`, { participant: { participant_id: DEMO.user.id } }));
-    const start = performance.now();
-    for (let n = 0; n < 200; n += 1) await say(last, `message ${n}`, DEMO.echo.id);
-    await socket.settled();
-    // A few milliseconds a message would do; walking all rooms or all messages would take far longer.
-    expect(performance.now() - start).toBeLessThan(4_000);
-    expect(socket.received.filter(([, , , event]) => event === 'message_created')).toHaveLength(200);
-    expect((await user.get(`/chats/${last}`)).status).toBe(200);
+    // Walking all rooms for each push would take a hundred times as long.
+    expect((await measure()) / withFew).toBeLessThan(4);
+    expect(socket.received.filter(([, , , event]) => event === 'message_created')).toHaveLength(900);
     await socket.close();
   });
 });

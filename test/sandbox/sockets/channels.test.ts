@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../../src/sandbox/index.js';
 import { createManualClock } from '../../../src/testing/manual-clock.js';
+import { openRawSocket } from '../../support/raw-socket.js';
 import { sandboxLab } from '../../support/sandbox-lab.js';
 import * as shape from '../../support/wire-shapes.js';
 
@@ -259,6 +260,29 @@ describe('pushes', () => {
       await socket.settled();
       expect(socket.received.filter(([, , , event]) => event === 'room_added')).toHaveLength(n + 1);
     }
+  });
+
+  it('stay under 1 MiB, the limit of common readers, for the longest message that is accepted', async () => {
+    const { user, room, sandbox } = await sandboxLab();
+    const roomId = await room(ECHO.id);
+    const socket = await openRawSocket(`${sandbox.wsUrl}?api_key=${ECHO.apiKey}&vsn=2.0.0`);
+    await socket.join(`chat_room:${roomId}`);
+    const post = async (length: number) =>
+      (
+        await user.post(`/chats/${roomId}/messages`, {
+          // JSON writes each of these as two bytes.
+          message: { content: '"'.repeat(length), mentions: [{ id: ECHO.id }] },
+        })
+      ).status;
+    let longest = 400_000;
+    for (let step = 80_000; step >= 1; step = Math.floor(step / 2)) {
+      if ((await post(longest + step)) === 201) longest += step;
+    }
+    expect(longest).toBeGreaterThan(500_000);
+    const bytes = socket.received.map((frame) => Buffer.byteLength(JSON.stringify(frame)));
+    expect(Math.max(...bytes)).toBeGreaterThan(2 * longest);
+    expect(Math.max(...bytes)).toBeLessThan(1024 * 1024);
+    await socket.close();
   });
 
   it('come in the order of insertion within a room', async () => {
