@@ -1,33 +1,25 @@
 #!/usr/bin/env node
 import { optionsFromSnake } from '../config/setting.js';
-import { loadedOnUse, type BridgeDoor, type BridgeEntry, type BridgeTable } from '../gateway/bridge-table.js';
+import { loadedOnUse, loadedOnUseWith, type BridgeTable } from '../gateway/bridge-table.js';
 import { main } from './main.js';
 import { processWorld } from './world.js';
 
-const slackSettings = async () => (await import('../../bridges/slack/settings.js')).slackSettings;
-const relaySettings = async () => (await import('../adapters/relay-settings.js')).relaySettings;
-const slackOptions = async ({ name, groups }: BridgeEntry) => ({
-  name,
-  options: {
-    slack: optionsFromSnake(await slackSettings(), groups['slack'] ?? {}),
-    relay: optionsFromSnake(await relaySettings(), groups['relay'] ?? {}),
-  },
-});
-const slackBridge = () => import('../../bridges/slack/index.js');
-
-/** Slack has two groups of settings: its own, and those of the relay that is its brain here. */
-const slack: BridgeDoor = {
-  settings: async () => [await slackSettings(), await relaySettings()],
-  open: async (entry, ports) => (await slackBridge()).slackBridge.open(await slackOptions(entry), ports),
-  check: async (entry, ports, signal) =>
-    (await slackBridge()).slackBridge.check(await slackOptions(entry), ports, signal),
-  claims: ({ groups }) => (isOwnPort(groups['slack']) ? [] : [mountPathOf(groups['slack'])]),
-  manifest: async (entry, wanted) =>
-    (await slackBridge()).entryManifest((await slackOptions(entry)).options.slack, wanted),
-};
-
 /** Each bridge is loaded when it is used; no other file of `src/` knows them. */
 const bridges: BridgeTable = {
+  slack: loadedOnUseWith(
+    async () => ({
+      slack: (await import('../../bridges/slack/settings.js')).slackSettings,
+      relay: (await import('../adapters/relay-settings.js')).relaySettings,
+    }),
+    async () => (await import('../../bridges/slack/index.js')).slackBridge,
+    {
+      claims: ({ groups }) => (isOwnPort(groups['slack']) ? [] : [mountPathOf(groups['slack'])]),
+      manifest: async ({ groups }, options) => {
+        const { entryManifest, slackSettings } = await import('../../bridges/slack/index.js');
+        return entryManifest(optionsFromSnake(slackSettings, groups['slack'] ?? {}), options);
+      },
+    },
+  ),
   a2a: loadedOnUse(
     async () => (await import('../../bridges/a2a/settings.js')).a2aSettings,
     async () => (await import('../../bridges/a2a/index.js')).a2aBridge,
@@ -38,7 +30,6 @@ const bridges: BridgeTable = {
     async () => (await import('../../bridges/acp/index.js')).acpBridge,
     { stdio: async () => (await import('../../bridges/acp/stdio/index.js')).serveStdio },
   ),
-  slack,
 };
 
 /** Entries on the socket take no path; one that is not told yet may. */

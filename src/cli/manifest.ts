@@ -1,3 +1,5 @@
+import { ValidationError, ValueError } from '../base/band-errors.js';
+import type { Manifest } from '../gateway/bridge-table.js';
 import type { CommandFlag } from './args.js';
 import { wrongUse, type Command } from './command.js';
 import { CONFIG_FLAG, loadFromArgs } from './settings-args.js';
@@ -50,7 +52,15 @@ export const manifestCommand: Command = {
       ]);
     }
     const publicUrl = config.service.http.publicUrl ?? null;
-    const { text, notes } = await door.manifest(entry, { app: app === true ? null : app, format, publicUrl });
+    const options = { app: app === true ? null : app, format, publicUrl } as const;
+    let manifest: Manifest;
+    try {
+      manifest = await door.manifest(entry, options);
+    } catch (error) {
+      if (!(error instanceof ValueError || error instanceof ValidationError)) throw error;
+      return wrongUse(world, 'manifest', [error.message]);
+    }
+    const { text, notes } = manifest;
     world.out(text.endsWith('\n') ? text : `${text}\n`);
     for (const note of notes) world.err(`${note}\n`);
     return 0;

@@ -1,4 +1,10 @@
-import { AgentAlreadyRunningError, ApiError, BandConfigError, ValidationError } from '../base/band-errors.js';
+import {
+  AgentAlreadyRunningError,
+  ApiError,
+  BandConfigError,
+  ValidationError,
+  ValueError,
+} from '../base/band-errors.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { isGatewayError, toError } from '../base/errors.js';
 
@@ -48,6 +54,7 @@ function judgeOne(error: unknown): Omit<Verdict, 'message'> | null {
   }
   if (
     error instanceof ValidationError ||
+    error instanceof ValueError ||
     error instanceof BandConfigError ||
     error instanceof TypeError ||
     isGatewayError(error, 'CONFIG_INVALID')

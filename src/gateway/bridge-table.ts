@@ -70,11 +70,13 @@ export interface StdioCredentials {
 /** The bridges that this program has, by the name that entries use. */
 export type BridgeTable = Readonly<Record<string, BridgeDoor>>;
 
+type Extras = Pick<BridgeDoor, 'claims' | 'stdio' | 'manifest'>;
+
 /** A bridge with one settings group, loaded when it is used. */
 export function loadedOnUse<T extends SettingTree>(
   settings: () => Promise<SettingsGroup<T>>,
   load: () => Promise<BridgeModule<OptionsOf<SettingsGroup<T>>>>,
-  extras: Pick<BridgeDoor, 'claims' | 'stdio' | 'manifest'> = {},
+  extras: Extras = {},
 ): BridgeDoor {
   const read = async ({ name, groups }: BridgeEntry) => {
     const group = await settings();
@@ -86,4 +88,30 @@ export function loadedOnUse<T extends SettingTree>(
     open: async (entry, ports) => (await load()).open(await read(entry), ports),
     check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),
   };
+}
+
+/** A bridge whose entries hold several groups; its options hold one member for each, under the group's name. */
+export function loadedOnUseWith<G extends Readonly<Record<string, SettingsGroup>>>(
+  settings: () => Promise<G>,
+  load: () => Promise<BridgeModule<{ readonly [K in keyof G]: OptionsOf<G[K]> }>>,
+  extras: Extras = {},
+): BridgeDoor {
+  const read = async (entry: BridgeEntry) => ({ name: entry.name, options: readGroups(await settings(), entry) });
+  return {
+    ...extras,
+    settings: async () => Object.values(await settings()),
+    open: async (entry, ports) => (await load()).open(await read(entry), ports),
+    check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),
+  };
+}
+
+function readGroups<G extends Readonly<Record<string, SettingsGroup>>>(
+  groups: G,
+  entry: BridgeEntry,
+): { readonly [K in keyof G]: OptionsOf<G[K]> } {
+  const options = Object.entries(groups).map(([name, group]) => [
+    name,
+    optionsFromSnake(group, entry.groups[name] ?? {}),
+  ]);
+  return Object.fromEntries(options) as { readonly [K in keyof G]: OptionsOf<G[K]> };
 }
