@@ -41,6 +41,9 @@ export type AgentMaker = (
 const ATTACH_PATIENCE_MS = 3_000;
 const ATTACH_STEP_MS = 100;
 const RETRY_MS = 2_000;
+const SHORT_ATTACH_MS = 1_000;
+/** An owner with no place left lets go within this time. */
+const REFUSAL_MS = 20;
 const FIRST_ANSWER_MS = 150;
 
 /**
@@ -124,10 +127,13 @@ async function serve(deps: StandaloneDeps, front: Front, signal: AbortSignal): P
     for (;;) {
       signal.throwIfAborted();
       const credentials = await deps.credentials();
+      const since = clock.now();
       const attached = credentials ? await attach(deps, credentials.agentId, front, host, signal) : false;
       if (attached) {
         log.info('the process that runs the agent has gone');
         host = null;
+        // An owner that lets go at once would be asked again and again.
+        if (clock.now() - since < SHORT_ATTACH_MS) await clock.sleep(RETRY_MS, signal);
         continue;
       }
       host ??= await openHost(deps, front, sign);
@@ -157,7 +163,6 @@ async function attach(
   const path = (deps.socketPath ?? localSocketPath)(agentId);
   const socket = await connectToOwner(path);
   if (!socket) return false;
-  deps.log.info({ path }, 'attached to the process that runs the agent');
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {
       resolve();
@@ -169,6 +174,11 @@ async function attach(
   socket.on('end', () => {
     socket.destroy();
   });
+  // Nothing is said before the editor's first frame is handed on, so reading loses nothing and hears of an end.
+  socket.resume();
+  await Promise.race([closed, deps.clock.sleep(REFUSAL_MS, signal)]);
+  if (socket.destroyed) return false;
+  deps.log.info({ path }, 'attached to the process that runs the agent');
   try {
     // What a server without Band holds was never begun, so the owner gets it; a lost owner may have begun anything.
     const changed = front.use(ownerBackend(socket, { maxMessageBytes: deps.options.maxMessageBytes, log: deps.log }), {
