@@ -80,6 +80,10 @@ export function createThrottledClient(
         } catch (error) {
           if (!isGatewayError(error, 'SLACK_RATE_LIMITED')) throw error;
           pauseMs = (error.retryAfterMs ?? 0) + random() * JITTER_MS;
+          if (options.whenPutOff === 'throw') {
+            buckets[0]?.pause(pauseMs);
+            throw error;
+          }
         } finally {
           for (const bucket of buckets) bucket.settle();
         }
