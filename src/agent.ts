@@ -4,64 +4,22 @@ import { deferred, type Deferred } from './base/async.js';
 import type { CancelTimer } from './base/clock.js';
 import type { Logger } from './base/log.js';
 import { loadAgentConfig } from './config/agent-config-file.js';
-import type { SessionConfig } from './config/session-config.js';
 import type { CleanupRegistry } from './core/cleanup-registry.js';
-import type { AdapterFeatures } from './core/features.js';
-import type { CleanupReason, FrameworkAdapter } from './core/framework-adapter.js';
-import type { Preprocessor } from './core/preprocessor.js';
+import type { FrameworkAdapter } from './core/framework-adapter.js';
 import { cleanupRegistryOf, closeRestConnections } from './core/simple-adapter.js';
-import type { AgentConfigInit } from './runtime/agent-config.js';
+import { agentHandlers } from './runtime/agent-handlers.js';
+import type { AgentCreateOptions, AgentFromConfigOptions, AgentParts, RunOptions } from './runtime/agent-options.js';
 import type { AgentRuntimeHandlers } from './runtime/agent-runtime.js';
-import type { ParticipantAddedCallback, ParticipantRemovedCallback } from './runtime/callbacks.js';
 import { Cleanup, CleanupPhase } from './runtime/cleanup.js';
 import type { ContactEventConfig } from './runtime/contacts.js';
 import type { InstanceLock } from './runtime/instance-lock.js';
 import { PlatformRuntime } from './runtime/platform-runtime.js';
 import { agentPorts, type AgentPorts } from './runtime/ports.js';
 import { DefaultPreprocessor } from './runtime/preprocessor.js';
-import type { ParticipantEvent } from './runtime/room-state.js';
 import { watchSignals } from './runtime/signals.js';
-import { AgentTools } from './runtime/tools/agent-tools.js';
 import { BAND_SDK_VERSION } from './runtime/version.js';
 
-export interface AgentCreateOptions {
-  /** Made by the caller. */
-  readonly adapter: FrameworkAdapter;
-  readonly agentId: string;
-  /** Handed on as it is. */
-  readonly apiKey: string;
-  /** Default `BAND_WS_URL`, else Band Cloud. */
-  readonly wsUrl?: string | null | undefined;
-  /** Default `BAND_REST_URL`, else Band Cloud. */
-  readonly restUrl?: string | null | undefined;
-  readonly config?: AgentConfigInit | undefined;
-  readonly sessionConfig?: SessionConfig | undefined;
-  readonly contactConfig?: ContactEventConfig | undefined;
-  readonly onParticipantAdded?: ParticipantAddedCallback | undefined;
-  readonly onParticipantRemoved?: ParticipantRemovedCallback | undefined;
-  /** Default: every message reaches the adapter. */
-  readonly preprocessor?: Preprocessor | undefined;
-}
-
-export interface AgentFromConfigOptions extends Omit<AgentCreateOptions, 'agentId' | 'apiKey'> {
-  /** Default `agent_config.yaml` in the working folder. */
-  readonly configPath?: string | URL | null | undefined;
-}
-
-export interface AgentParts {
-  readonly runtime: PlatformRuntime;
-  readonly adapter: FrameworkAdapter;
-  readonly preprocessor?: Preprocessor | undefined;
-  readonly onParticipantAdded?: ParticipantAddedCallback | undefined;
-  readonly onParticipantRemoved?: ParticipantRemovedCallback | undefined;
-}
-
-export interface RunOptions {
-  /** Seconds that running work gets after an interruption; null cancels it at once. Default 30. */
-  readonly shutdownTimeout?: number | null | undefined;
-  /** SIGTERM and SIGINT stop the agent; default true. */
-  readonly installSignalHandlers?: boolean | undefined;
-}
+export type { AgentCreateOptions, AgentFromConfigOptions, AgentParts, RunOptions } from './runtime/agent-options.js';
 
 type AgentState = 'new' | 'starting' | 'running' | 'stopping' | 'cleanup_pending' | 'stopped';
 
@@ -80,9 +38,7 @@ const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 export class Agent implements AsyncDisposable {
   readonly runtime: PlatformRuntime;
   readonly #adapter: FrameworkAdapter;
-  readonly #preprocessor: Preprocessor;
-  readonly #onParticipantAdded: ParticipantAddedCallback | undefined;
-  readonly #onParticipantRemoved: ParticipantRemovedCallback | undefined;
+  readonly #handlers: AgentRuntimeHandlers;
   readonly #ports: AgentPorts;
   readonly #lock: InstanceLock | null;
   readonly #registry: CleanupRegistry | null;
@@ -103,10 +59,16 @@ export class Agent implements AsyncDisposable {
   constructor(parts: AgentParts, ports: Partial<AgentPorts> = {}) {
     this.runtime = parts.runtime;
     this.#adapter = parts.adapter;
-    this.#preprocessor = parts.preprocessor ?? new DefaultPreprocessor();
-    this.#onParticipantAdded = parts.onParticipantAdded;
-    this.#onParticipantRemoved = parts.onParticipantRemoved;
     this.#ports = agentPorts(ports);
+    this.#handlers = agentHandlers({
+      runtime: parts.runtime,
+      adapter: parts.adapter,
+      preprocessor: parts.preprocessor ?? new DefaultPreprocessor(),
+      onParticipantAdded: parts.onParticipantAdded,
+      onParticipantRemoved: parts.onParticipantRemoved,
+      redact: this.#ports.redactor,
+      log: () => this.#log,
+    });
     this.#lock = this.runtime.config.singleInstance ? this.#ports.createLock(this.runtime.agentId) : null;
     this.#registry = cleanupRegistryOf(this.#adapter);
   }
@@ -304,7 +266,7 @@ export class Agent implements AsyncDisposable {
         for (const failure of await closing.run()) this.#log.warn({ err: failure }, 'a failed start left something');
       });
       await this.runtime.connect(
-        this.#handlers(),
+        this.#handlers,
         (error) => {
           this.#interrupted.resolve(error);
         },
@@ -422,50 +384,5 @@ export class Agent implements AsyncDisposable {
         watch.remove();
       },
     };
-  }
-
-  #handlers(): AgentRuntimeHandlers {
-    const { agentId, rest } = this.runtime;
-    const adapter = this.#adapter;
-    const { features } = adapter as { features?: AdapterFeatures };
-    const { redactor } = this.#ports;
-    return {
-      preprocess: (context, event) => this.#preprocessor.process(context, event, agentId),
-      handle: (input) => adapter.onEvent(input),
-      openTools: (context, turn, onRoomStopped) =>
-        new AgentTools({
-          rest,
-          roomId: context.roomId,
-          agentId,
-          roster: context.roster,
-          turn,
-          isHubRoom: context.isHubRoom,
-          redact: redactor,
-          onRoomStopped,
-          ...(features ? { features } : {}),
-        }),
-      participantChanged: (roomId, change) => this.#tellParticipants(roomId, change),
-      reportsWorkingState: adapter.reportsWorkingState ?? true,
-      cleanUpRoom: (roomId: string, reason: CleanupReason) => adapter.onCleanup(roomId, { reason }),
-    };
-  }
-
-  /** Errors of the callbacks are logged, and the room goes on (R-015). */
-  async #tellParticipants(roomId: string, change: ParticipantEvent): Promise<void> {
-    const { id, name, type } = change.participant;
-    const guarded = async (tell: () => Promise<void> | void) => {
-      try {
-        await tell();
-      } catch (error) {
-        this.#log.error({ err: error, roomId }, 'a participant callback failed');
-      }
-    };
-    await guarded(() =>
-      change.kind === 'participant_added'
-        ? this.#onParticipantAdded?.(roomId, change)
-        : this.#onParticipantRemoved?.(roomId, change),
-    );
-    const kind = change.kind === 'participant_added' ? 'added' : 'removed';
-    await guarded(() => this.#adapter.onParticipants?.(roomId, { kind, id, name: name ?? '', type: type ?? '' }));
   }
 }

@@ -1,3 +1,4 @@
+import { abortable } from '../base/async.js';
 import type { ControlMode } from './control.js';
 import { catchUp, recoverStuck, type CatchUpResult } from './catch-up.js';
 import type { AbortKind, Cycle } from './cycle.js';
@@ -49,6 +50,8 @@ export class RoomExecution implements RoomState, Timed {
   #synced = false;
   /** Pushed messages wait: something older may be missing, and the next pass tells. */
   #held = true;
+  /** Reasons to hold so far: a pass lifts only those that it began with. */
+  #holds = 0;
   #passWanted = true;
 
   constructor(roomId: string, env: RoomEnvironment) {
@@ -107,7 +110,7 @@ export class RoomExecution implements RoomState, Timed {
       this.#env.log.warn({ roomId: this.roomId }, 'too many messages wait in a room; the work list is asked instead');
       this.#env.counters.overflows.inc();
       this.#dropListed();
-      this.#held = true;
+      this.hold();
       this.#passWanted = true;
     } else {
       this.#messages.push(message);
@@ -144,6 +147,7 @@ export class RoomExecution implements RoomState, Timed {
   /** The connection broke: what is pushed from now on may come after something that was not. */
   hold(): void {
     this.#held = true;
+    this.#holds += 1;
   }
 
   /** A person's signal, ahead of everything queued. */
@@ -212,7 +216,7 @@ export class RoomExecution implements RoomState, Timed {
 
   #pause(): void {
     this.#paused = true;
-    this.#held = true;
+    this.hold();
     this.#dropListed();
     this.#schedule.stopped(this.#env.clock.now());
     this.#arm();
@@ -290,11 +294,11 @@ export class RoomExecution implements RoomState, Timed {
       case 'retry':
       case 'unsure':
         // Whatever the pass finds comes first, also when it takes several to succeed.
-        this.#held = true;
+        this.hold();
         this.#passWanted = true;
         return;
       case 'deferred':
-        this.#held = true;
+        this.hold();
         this.#schedule.retryAfterBase(this.#env.clock.now());
         if (this.#paused) this.#schedule.stopped(this.#env.clock.now());
         return;
@@ -308,6 +312,7 @@ export class RoomExecution implements RoomState, Timed {
 
   async #pass(): Promise<void> {
     const { clock, random } = this.#env;
+    const holds = this.#holds;
     const result = await this.#catchUp();
     this.#env.counters.passes.inc({ result });
     if (this.#ended || result === 'void') {
@@ -319,15 +324,16 @@ export class RoomExecution implements RoomState, Timed {
       this.#schedule.pausedPassEnded(clock.now());
       return;
     }
-    if (result === 'deferred') this.#held = true;
-    if (result === 'empty' || result === 'worked' || result === 'blocked') this.#held = false;
+    const complete = result !== 'deferred' && result !== 'failed';
+    if (complete && this.#holds === holds) this.#held = false;
+    if (result === 'deferred') this.hold();
     if (this.#synced) {
-      this.#schedule.passEnded(result === 'deferred' ? 'failed' : result, clock.now());
-    } else if (this.#held) {
-      this.#schedule.retryAfterBase(clock.now());
-    } else {
+      this.#schedule.passEnded(complete ? result : 'failed', clock.now());
+    } else if (complete) {
       this.#synced = true;
       this.#schedule.started(clock.now(), random);
+    } else {
+      this.#schedule.retryAfterBase(clock.now());
     }
   }
 
@@ -342,6 +348,7 @@ export class RoomExecution implements RoomState, Timed {
   async #applyChange(change: ParticipantEvent): Promise<void> {
     if (change.kind === 'participant_added') this.#context?.roster.merge(change.participant);
     else this.#context?.roster.remove(change.participant.id);
-    await this.#env.participantChanged(this.roomId, change);
+    // A callback that never returns must not keep the room from ending.
+    await abortable(this.#env.participantChanged(this.roomId, change), this.reads).catch(() => undefined);
   }
 }

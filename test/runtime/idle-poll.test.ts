@@ -189,4 +189,23 @@ describe('the look for missed messages', () => {
     await lab.settle();
     expect(lab.handled).toEqual(['before', 'gap one', 'gap two', 'edge', 'live']);
   });
+
+  it('PHX-04 a look that was under way when the connection broke does not let later pushes pass what was missed', async () => {
+    const lab = await started();
+    const look = lab.band.hold('nextMessage');
+    await lab.clock.advance(60_000);
+    await look.met;
+    lab.band.link.drop();
+    await lab.settle();
+    look.release();
+    await lab.settle();
+    lab.band.post(ROOM, 'gap', { push: false });
+    lab.band.link.isUp = true;
+    lab.band.post(ROOM, 'live');
+    await lab.settle();
+    expect(lab.handled).toEqual([]);
+    lab.band.link.reconnect();
+    await lab.settle();
+    expect(lab.handled).toEqual(['gap', 'live']);
+  });
 });

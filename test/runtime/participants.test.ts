@@ -185,3 +185,12 @@ describe('participant callbacks', () => {
     expect(lab.handled).toEqual([]);
   });
 });
+
+describe('a participant callback that never returns', () => {
+  it('does not keep the agent from stopping', async () => {
+    const lab = await started({ agent: { onParticipantAdded: () => new Promise(() => undefined) } });
+    lab.band.link.push({ kind: 'participant_added', roomId: ROOM, participant: AMY });
+    await lab.settle();
+    expect(await lab.agent.stop()).toBe(true);
+  });
+});

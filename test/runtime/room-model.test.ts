@@ -93,6 +93,7 @@ class World {
 
   async kill(): Promise<void> {
     this.process.alive = false;
+    this.band.loseHeld();
     this.process.link()?.end(null);
     await this.start();
   }
@@ -109,6 +110,7 @@ class World {
   async calm(): Promise<void> {
     this.handler = 'ok';
     this.band.heal();
+    this.band.releaseAll();
     const link = this.process.link();
     if (!this.process.lab.agent.isRunning) await this.kill();
     else if (!link.isUp) link.reconnect();
@@ -116,6 +118,7 @@ class World {
     this.process.link().control({ mode: 'play', scope: 'room', agent_id: 'a', room_id: ROOM });
     for (let round = 0; round < 12; round += 1) {
       for (const finish of this.process.finish) finish();
+      this.band.releaseAll();
       await this.clock.advance(61_000);
       await this.settle();
     }
@@ -160,10 +163,11 @@ function mortal(rest: BandRest, alive: () => boolean): BandRest {
 type Step =
   | { kind: 'post'; lost: boolean }
   | { kind: 'duplicate'; which: number }
-  | { kind: 'drop' | 'reconnect' | 'interrupt' | 'finish' | 'kill' | 'restart' | 'leave' }
+  | { kind: 'drop' | 'reconnect' | 'interrupt' | 'finish' | 'kill' | 'restart' | 'leave' | 'release' }
   | { kind: 'stop' | 'play'; heard: boolean }
   | { kind: 'handler'; mode: HandlerMode }
   | { kind: 'fault'; method: string; times: number }
+  | { kind: 'slow'; method: string }
   | { kind: 'wait'; seconds: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -172,7 +176,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.record({
-      kind: fc.constantFrom('drop', 'reconnect', 'interrupt', 'finish', 'kill', 'restart', 'leave'),
+      kind: fc.constantFrom('drop', 'reconnect', 'interrupt', 'finish', 'kill', 'restart', 'leave', 'release'),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('stop', 'play'), heard: fc.boolean() }) },
@@ -199,6 +203,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         'listChats',
       ),
       times: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('slow' as const),
+      method: fc.constantFrom('nextMessage', 'listMessages', 'markProcessing', 'markProcessed', 'getContext'),
     }),
   },
   {
@@ -251,12 +262,20 @@ async function play(world: World, one: Step): Promise<void> {
     case 'play':
       band.rooms.get(ROOM)!.stopped = one.kind === 'stop';
       if (one.heard && link?.isUp) band.signal(one.kind, ROOM);
+      // Unheard, the platform answers like one that has no work, so nothing says that these are still to come.
+      else if (one.kind === 'stop') for (const message of world.posted) message.silent = true;
       break;
     case 'handler':
       world.handler = one.mode;
       break;
     case 'fault':
       band.fail(one.method, { times: one.times });
+      break;
+    case 'slow':
+      band.hold(one.method);
+      break;
+    case 'release':
+      band.releaseAll();
       break;
     case 'wait':
       await world.clock.advance(one.seconds * 1_000);

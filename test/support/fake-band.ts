@@ -71,6 +71,7 @@ export class FakeBand {
   readonly #now: () => number;
   readonly #faults: Fault[] = [];
   readonly #holds: { method: string; roomId: string | undefined; held: Deferred; met: Deferred }[] = [];
+  readonly #waiting: { held: Deferred }[] = [];
   #ids = 0;
   readonly #skewMs: number;
   #micros = 0;
@@ -241,6 +242,20 @@ export class FakeBand {
     };
   }
 
+  /** Lets every held call go on, and holds no more. */
+  releaseAll(): void {
+    this.#waiting.splice(0).forEach(({ held }) => {
+      held.resolve();
+    });
+    this.#holds.length = 0;
+  }
+
+  /** Held calls are never carried out: the process that made them is gone. */
+  loseHeld(): void {
+    this.#waiting.length = 0;
+    this.#holds.length = 0;
+  }
+
   #room(roomId: string): FakeRoom {
     const room = this.rooms.get(roomId);
     if (!room) throw new GatewayError('BAND_NOT_FOUND', { cause: new ApiError({ statusCode: 404 }) });
@@ -270,6 +285,7 @@ export class FakeBand {
     if (at >= 0) {
       const [hold] = this.#holds.splice(at, 1);
       hold!.met.resolve();
+      this.#waiting.push(hold!);
       await Promise.race([hold!.held.promise, aborted(signal)]);
     }
     await Promise.resolve();
