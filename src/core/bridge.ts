@@ -18,6 +18,8 @@ export interface BridgePorts {
   readonly http: HttpMount;
   /** Shared by all bridges: each keeps its records under `<bridge>/<entry>/`. */
   readonly store: StateStore;
+  /** Where files that are no records may be kept; the system's folder for such when left out. */
+  readonly dataDir?: string;
   /** Outgoing HTTP; undici's own agent when left out. */
   readonly dispatcher?: Dispatcher;
 }
