@@ -21,6 +21,8 @@ export type SlackAnswer = Readonly<Record<string, unknown>> & {
 export interface SlackCallOptions {
   /** Ends the wait; the request itself is cut at the client's time limit or by `close`. */
   readonly signal?: AbortSignal | null | undefined;
+  /** What a paced client does when Slack puts the call off: wait as long as asked (default), or say so. */
+  readonly whenPutOff?: 'wait' | 'throw';
 }
 
 /**

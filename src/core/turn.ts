@@ -84,6 +84,16 @@ export class Turn {
     return this.#effects.has('reply') || this.#effects.has('decline');
   }
 
+  /** A tool said that there is nothing to answer, and none answered. */
+  get declined(): boolean {
+    return this.#effects.has('decline') && !this.#effects.has('reply');
+  }
+
+  /** The adapter ended the turn by itself. */
+  get settled(): boolean {
+    return this.#settled;
+  }
+
   get reported(): boolean {
     return this.#reported;
   }

@@ -39,7 +39,7 @@ export async function catchUp(installation: Installation, deps: CatchUpDeps, sig
     if (index > 0) await clock.sleep(PAUSE_MS, signal);
     try {
       const page = { channel: thread.channel, ts: thread.threadTs, oldest: lastTs, inclusive: false, limit: 100 };
-      const { messages } = await readMessages(client, page, { signal });
+      const { messages } = await readMessages(client, page, { signal, whenPutOff: index === 0 ? 'throw' : 'wait' });
       for (const message of messages) {
         if (message.ts <= lastTs || isBot(message) || message.user === identity.botUserId) continue;
         const accepted = await accept({

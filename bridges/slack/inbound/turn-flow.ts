@@ -207,12 +207,13 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     signal: AbortSignal,
   ): Promise<Outcome> => {
     switch (end.kind) {
-      case 'replied':
       case 'no_reply':
       case 'settled':
         return { kind: 'done' };
+      case 'replied':
       case 'silent':
-        if (options.silentTurn === 'notice') {
+        // An answer that went to the room alone is none to the person who asked here (S-086).
+        if (options.silentTurn === 'notice' && !(await turns.hasShown(record.id))) {
           const markdown = 'I have nothing to add to this.';
           await out.reply(thread, { id: `${record.id}:silent`, markdown, kind: 'notice' });
         }

@@ -170,8 +170,9 @@ export class TurnRunner {
       return { kind: 'failed', error: toError(error) };
     }
     if (signal.aborted) return { kind: 'cut', cut: toCut(signal) };
+    if (turn.declined) return { kind: 'no_reply' };
     if (turn.replied) return { kind: 'replied' };
-    return turn.complete ? { kind: 'settled' } : { kind: 'silent' };
+    return turn.settled ? { kind: 'settled' } : { kind: 'silent' };
   }
 
   /** Waits for the work; once cut, a second longer at most. */

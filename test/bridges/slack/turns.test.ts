@@ -134,6 +134,21 @@ describe('a turn', () => {
     expect(lab.answers(declined)).toEqual([]);
   });
 
+  it('S-086 an answer that went to the room alone ends with the notice as well', async () => {
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        await turn.tools.executeToolCall('band_send_event', { content: 'looking', message_type: 'thought' });
+        await turn.tools.executeToolCall('band_add_participant', { identifier: 'demo/echo' });
+        await turn.tools.executeToolCall('band_send_message', { content: 'over there', mentions: ['@demo/echo'] });
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway tell echo');
+    await lab.slack.until(
+      () => lab.slack.botMessages(lab.general, said.ts).some((one) => one.metadata?.event_payload['t'] === 'notice'),
+      'a notice',
+    );
+  });
+
   it('S-086 the notice can be off', async () => {
     const lab = await startBridge({ settings: { silentTurn: 'none' }, onTurn: () => Promise.resolve() });
     const said = lab.alice.says('#general', '@gateway silence');
