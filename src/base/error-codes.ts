@@ -53,6 +53,7 @@ export const ERROR_CODES = {
   }),
   STORE_IO: row('The disk refused a write.', { retryable: true }),
   STORE_LOCKED: row('Another process owns this data directory.'),
+  STORE_NEWER: row('The data directory was written by a newer version of this program.'),
   STORE_DAMAGED: row('The data directory is damaged.'),
   STORE_CONFLICT: row('The record changed meanwhile.', { undelivered: true }),
   STORE_TOO_LARGE: row('A record is larger than the store accepts.', { undelivered: true }),
@@ -68,8 +69,8 @@ export const ERROR_CODES = {
   SLACK_REFUSED: row('Slack refused the call.', { undelivered: true, tellUser: true }),
   SLACK_EMPTY: row('There is nothing in this text that a reader would see.', { undelivered: true }),
   SLACK_FILE_SIZE: row('The file is empty or larger than may be sent.', { undelivered: true }),
+  SLACK_FILE_PATH: row('This path does not lead to a plain file in the allowed directory.', { undelivered: true }),
   SLACK_NOT_INSTALLED: row('The app is not installed in this workspace.', { undelivered: true }),
-  SLACK_PARKED: row('The channel did not become writable in time.', { undelivered: true, tellUser: true }),
 
   // A2A requests
   A2A_PARSE: row('The body is not valid JSON.', { undelivered: true, tellUser: true }),

@@ -5,6 +5,10 @@ import type { Stored } from './port.js';
 export const DATA = 'd';
 /** The revision of the last committed group; an 8-byte number like the one before each record. */
 export const META_REVISION = 'm/revision';
+/** The layout of everything in the folder, a number like a revision; absent in a folder that was never opened. */
+export const META_VERSION = 'm/version';
+/** Grows when a folder of this version can no longer be read by the program before it. */
+export const STORE_VERSION = 1;
 /** Stands while the folder was closed in order. */
 export const META_CLEAN = 'm/clean';
 

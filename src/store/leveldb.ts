@@ -7,7 +7,16 @@ import { type Logger, silentLogger } from '../base/log.js';
 import { CommitLoop } from './commit-loop.js';
 import { grantLease } from './lease.js';
 import { type Level, type OpenLevel, openClassicLevel } from './level.js';
-import { DATA, decodeStored, META_CLEAN, META_REVISION } from './level-layout.js';
+import {
+  DATA,
+  decodeRevision,
+  decodeStored,
+  encodeStored,
+  META_CLEAN,
+  META_REVISION,
+  META_VERSION,
+  STORE_VERSION,
+} from './level-layout.js';
 import { rangeLimit } from './limits.js';
 import type { StateStore, StoreEntry } from './port.js';
 
@@ -31,7 +40,8 @@ const REOPEN_BACKOFF = { baseMs: 500, maxMs: 30_000 } as const;
  * first write error trips the store: writes are refused, the folder is closed, reopened and checked, then work
  * resumes. A batch that was in flight is settled by what the reopened folder holds.
  *
- * @throws {GatewayError} `STORE_LOCKED` when another process owns the folder; `STORE_IO` when it cannot be opened
+ * @throws {GatewayError} `STORE_LOCKED` when another process owns the folder; `STORE_NEWER` when a newer version of the
+ *   program wrote it; `STORE_IO` when it cannot be opened
  */
 export async function openLevelStore(options: LevelStoreOptions): Promise<StateStore> {
   const { folder, clock = systemClock, log = silentLogger, openLevel = openClassicLevel, onDamaged } = options;
@@ -147,11 +157,18 @@ async function openAndCheck(folder: string, openLevel: OpenLevel): Promise<{ lev
     throw translate(error, folder);
   }
   try {
+    const version = await level.get(META_VERSION);
+    if (version && decodeRevision(version) > STORE_VERSION) {
+      throw new GatewayError('STORE_NEWER', { details: { folder, version: decodeRevision(version) } });
+    }
     const stored = await level.get(META_REVISION);
     const clean = (await level.get(META_CLEAN)) !== undefined;
     if (!clean)
       for await (const [, bytes] of level.entries({ gte: DATA, lt: `${DATA}\u{10FFFF}` })) decodeStored(bytes);
-    await level.write([{ type: 'del', key: META_CLEAN }]);
+    await level.write([
+      { type: 'del', key: META_CLEAN },
+      { type: 'put', key: META_VERSION, value: encodeStored(new Uint8Array(), STORE_VERSION) },
+    ]);
     return { level, revision: stored ? decodeStored(stored).revision : 0 };
   } catch (error) {
     await level.close().catch(() => undefined); // the error that counts is the one that led here

@@ -32,6 +32,18 @@ describe('LevelDB store', () => {
     expect(await second.batch([put('a')])).toBeGreaterThan(revision);
   });
 
+  it('S-199 refuses a folder that a newer version wrote, and leaves it as it is', async () => {
+    const parent = await tempFolder();
+    const folder = join(parent, 'store');
+    await (await openLevelStore({ folder })).close();
+    const level = await openClassicLevel(folder);
+    const newer = new Uint8Array([0, 0, 0, 0, 0, 0, 0, 2]);
+    await level.write([{ type: 'put', key: 'm/version', value: newer }]);
+    await level.close();
+    await expect(openLevelStore({ folder })).rejects.toMatchObject({ code: 'STORE_NEWER', details: { version: 2 } });
+    expect(await readdir(parent)).toEqual(['store']);
+  });
+
   it('shares one synced write among the batches that arrive during another', async () => {
     const folder = join(await tempFolder(), 'store');
     let writes = 0;
