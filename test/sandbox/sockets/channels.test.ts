@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DEMO } from '../../../src/sandbox/index.js';
 import { createManualClock } from '../../../src/testing/manual-clock.js';
@@ -341,6 +342,27 @@ describe('a connection', () => {
     const socket = await echo.socket();
     socket.sendText(text);
     expect(await socket.closed).toBe(1011);
+    expect((await user.get('/profile')).status).toBe(200);
+  });
+
+  it('never takes the platform down, whatever frames it sends', async () => {
+    const { echo, user, room } = await sandboxLab();
+    const roomId = await room(ECHO.id);
+    const text = fc.oneof(
+      fc.constantFrom(CONTROL, `chat_room:${roomId}`, 'phoenix', 'phx_join', 'phx_leave', 'heartbeat', 'phx_close', ''),
+      fc.string(),
+    );
+    const ref = fc.oneof(fc.constantFrom('1', '2', null), fc.string());
+    const frame = fc.oneof(fc.tuple(ref, ref, text, text, fc.jsonValue()), fc.jsonValue());
+    await fc.assert(
+      fc.asyncProperty(fc.array(frame, { maxLength: 12 }), async (frames) => {
+        const socket = await echo.socket();
+        for (const one of frames) socket.sendText(JSON.stringify(one));
+        socket.socket.close();
+        expect([1000, 1011]).toContain(await socket.closed);
+      }),
+      { numRuns: 60 },
+    );
     expect((await user.get('/profile')).status).toBe(200);
   });
 
