@@ -1,5 +1,7 @@
 /** Completed messages remembered per room. */
 const MAX_COMPLETED_PER_ROOM = 500;
+/** Completed messages remembered in all rooms together; the rooms that were quiet longest give theirs up first. */
+const MAX_COMPLETED = 100_000;
 
 interface RoomLedger {
   inFlight: Set<string>;
@@ -17,7 +19,9 @@ interface RoomLedger {
  * repeats the acknowledgement and not the work. Every operation is O(1); rooms without entries cost nothing.
  */
 export class Ledger {
+  /** The room that completed something last comes last. */
   readonly #rooms = new Map<string, RoomLedger>();
+  #completed = 0;
   readonly #maxAckRetries: number;
 
   /** @param maxAckRetries - failed acknowledgement retries after which a message counts as completed */
@@ -72,13 +76,16 @@ export class Ledger {
   /** The platform knows that the message is done. */
   complete(roomId: string, messageId: string): void {
     const room = this.#open(roomId);
+    this.#rooms.delete(roomId);
+    this.#rooms.set(roomId, room);
     room.ackPending.delete(messageId);
-    room.completed.delete(messageId);
+    if (!room.completed.delete(messageId)) this.#completed += 1;
     room.completed.add(messageId);
     if (room.completed.size > MAX_COMPLETED_PER_ROOM) {
       const [oldest] = room.completed;
-      if (oldest !== undefined) room.completed.delete(oldest);
+      if (oldest !== undefined && room.completed.delete(oldest)) this.#completed -= 1;
     }
+    if (this.#completed > MAX_COMPLETED) this.#forgetQuietest();
   }
 
   isCompleted(roomId: string, messageId: string): boolean {
@@ -108,8 +115,17 @@ export class Ledger {
   forgetCompleted(roomId: string): void {
     const room = this.#rooms.get(roomId);
     if (!room) return;
+    this.#completed -= room.completed.size;
     room.completed.clear();
     this.#dropIfEmpty(roomId, room);
+  }
+
+  #forgetQuietest(): void {
+    for (const [roomId, room] of this.#rooms) {
+      if (room.completed.size === 0) continue;
+      this.forgetCompleted(roomId);
+      return;
+    }
   }
 
   /** Rooms that have any entry. */

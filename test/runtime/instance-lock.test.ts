@@ -98,8 +98,8 @@ describe('the single-instance lock', () => {
   });
 
   it('names the folder after the agent, with odd characters encoded', () => {
-    expect(instanceLockPath('a.b-c_1', '/tmp')).toBe('/tmp/band-agent-a.b-c_1.lock');
-    expect(instanceLockPath('../ä b', '/tmp')).toBe('/tmp/band-agent-..%2F%C3%A4%20b.lock');
+    expect(instanceLockPath('a.b-c_1', '/locks')).toBe('/locks/band-agent-a.b-c_1.lock');
+    expect(instanceLockPath('../ä b', '/locks')).toBe('/locks/band-agent-..%2F%C3%A4%20b.lock');
   });
 });
 

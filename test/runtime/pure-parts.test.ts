@@ -145,6 +145,17 @@ describe('Ledger', () => {
     expect(ledger.isCompleted('r', 'm500')).toBe(true);
   });
 
+  it('remembers a hundred thousand completed messages in all, those of the rooms that were quiet longest least', () => {
+    const ledger = new Ledger(1);
+    for (let room = 0; room < 201; room += 1) {
+      for (let n = 0; n < 500; n += 1) ledger.complete(`r${room}`, `m${n}`);
+    }
+    expect(ledger.isCompleted('r0', 'm499')).toBe(false);
+    expect(ledger.isCompleted('r1', 'm499')).toBe(true);
+    expect(ledger.isCompleted('r200', 'm0')).toBe(true);
+    expect(ledger.rooms).toBe(200);
+  });
+
   it('never forgets an outstanding acknowledgement, and gives up after the allowed retries', () => {
     const ledger = new Ledger(2);
     ledger.intendAck('r', 'm');
