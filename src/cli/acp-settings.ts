@@ -86,6 +86,7 @@ function pick(config: Config, agent: string | null): AcpSettings {
 }
 
 function credentialsOf({ options }: AgentEntry, { service }: Config): StdioCredentials {
-  const { restUrl, wsUrl } = service.platform;
-  return { agentId: options.agentId, apiKey: options.apiKey, restUrl, wsUrl };
+  const { agentId, apiKey, conflictPolicy, singleInstance } = options;
+  const session = Object.fromEntries(Object.entries(options.session).filter(([, value]) => value !== undefined));
+  return { agentId, apiKey, ...service.platform, conflictPolicy, singleInstance, session };
 }

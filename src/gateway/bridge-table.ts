@@ -65,6 +65,10 @@ export interface StdioCredentials {
   readonly apiKey: string;
   readonly restUrl: string;
   readonly wsUrl: string;
+  readonly conflictPolicy: 'supersede' | 'reject';
+  readonly singleInstance: boolean;
+  /** Fields of SessionConfig that were given. */
+  readonly session: Readonly<Record<string, unknown>>;
 }
 
 /** The bridges that this program has, by the name that entries use. */

@@ -349,10 +349,11 @@ export class Session {
   }
 
   handleOf(id: string): string | null {
-    const person =
-      this.reachable.find((one) => one.id === id) ??
-      (this.#deps.gate.access?.self.id === id ? this.#deps.gate.access.self : null);
-    return person ? spell(person) : null;
+    const isMeant = (one: Person) => one.id === id;
+    const person = this.#participants.find(isMeant) ?? this.#deps.roster.known.find(isMeant);
+    if (person) return spell(person);
+    const self = this.#deps.gate.access?.self;
+    return self?.id === id ? spell(self) : null;
   }
 
   /** @param fresh - asks Band even when the last answer is young */

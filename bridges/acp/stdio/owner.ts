@@ -12,6 +12,10 @@ export interface Credentials {
   readonly apiKey: string;
   readonly restUrl: string;
   readonly wsUrl: string;
+  readonly conflictPolicy: 'supersede' | 'reject';
+  readonly singleInstance: boolean;
+  /** Fields of SessionConfig that were given. */
+  readonly session: Readonly<Record<string, unknown>>;
 }
 
 /** The Agent as its owner needs it. */
