@@ -362,8 +362,7 @@ export class Agent implements AsyncDisposable {
   }
 
   async #closeConnections(): Promise<void> {
-    await this.runtime.closeConnections();
-    await closeRestConnections(this.#adapter);
+    await this.runtime.closeConnections(() => closeRestConnections(this.#adapter));
   }
 
   /** The first signal ends the wait, and a start that is under way; the next one hurries the stop. */

@@ -169,13 +169,17 @@ export class PlatformRuntime {
     ]);
   }
 
-  /** Lets go of the connections for REST calls. They come back when they are needed. */
-  async closeConnections(): Promise<void> {
-    if (!this.#connections) return;
-    const closed = this.#connections.close().catch(() => undefined);
+  /**
+   * Lets go of the connections for REST calls; they come back when they are needed.
+   *
+   * @param others - closes those of others, e.g. of the clients that an adapter built
+   */
+  async closeConnections(others: () => Promise<void>): Promise<void> {
+    const closed = Promise.allSettled([this.#connections?.close(), others()]);
     // A call that an adapter left behind must not hold up the stop.
     const giveUp = new AbortController();
-    await Promise.race([closed, this.#ports.clock.sleep(LET_GO_MS, giveUp.signal).catch(() => undefined)]);
+    const patience = this.#ports.clock.sleep(LET_GO_MS, giveUp.signal).catch(() => undefined);
+    await Promise.race([closed, patience]);
     giveUp.abort();
   }
 
