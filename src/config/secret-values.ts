@@ -98,11 +98,6 @@ export function readSecretFile(file: string, folder: string, where: readonly str
   return text;
 }
 
-/** Whether a secret stands anywhere in the setting. */
-export function holdsSecret(setting: Setting): boolean {
-  return setting.secret || anyMarked(setting.schema, 0);
-}
-
 type Reference = { readonly env: string } | { readonly file: string };
 
 function isReference(value: Record<string, unknown>): value is Reference & Record<string, unknown> {
@@ -171,24 +166,4 @@ function childOf(schema: z.core.$ZodType, key: string, value: Record<string, unk
     if (child) return child;
   }
   return null;
-}
-
-// Schemas may be recursive; settings are not deeper than this.
-const MAX_SCHEMA_DEPTH = 12;
-
-function anyMarked(schema: z.core.$ZodType, depth: number): boolean {
-  if (marked(schema)) return true;
-  if (depth > MAX_SCHEMA_DEPTH) return false;
-  const { def } = (bare(schema) as z.core.$ZodTypes)._zod;
-  const next: readonly z.core.$ZodType[] =
-    def.type === 'array'
-      ? [def.element]
-      : def.type === 'record'
-        ? [def.valueType]
-        : def.type === 'union'
-          ? def.options
-          : def.type === 'object'
-            ? Object.values(def.shape)
-            : [];
-  return next.some((one) => anyMarked(one, depth + 1));
 }
