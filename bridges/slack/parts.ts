@@ -22,7 +22,7 @@ import type { StateStore } from '../../src/store/port.js';
 import { SeenKeys } from '../../src/store/seen.js';
 import type { SlackAppConfig } from './apps.js';
 import { slackKey, type SlackThread } from './conversation.js';
-import { createAccept } from './inbound/accept.js';
+import { createAccept, type Accept } from './inbound/accept.js';
 import { Bindings, type Binding } from './inbound/bindings.js';
 import { contextNote } from './inbound/brain-message.js';
 import { withProgress, withSlackTools } from './inbound/brain-tools.js';
@@ -37,6 +37,7 @@ import { createMessageHandler } from './inbound/message.js';
 import { createReplay } from './inbound/replay.js';
 import { slackRecordSchema, threadOf, type SlackRecord } from './inbound/records.js';
 import { SocketLink } from './inbound/socket-link.js';
+import { ThreadPast } from './inbound/thread-past.js';
 import { Threads } from './inbound/threads.js';
 import { createTurnFlow } from './inbound/turn-flow.js';
 import { TurnRecords } from './inbound/turn-record.js';
@@ -191,7 +192,17 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     clock,
     retentionMs: options.dedupTtlHours * 3_600_000,
   });
-  const accept = createAccept({ inbox, clock, metrics, deadlineMs: options.ackDeadlineMs });
+  const past = new ThreadPast();
+  const takeIn = createAccept({ inbox, clock, metrics, deadlineMs: options.ackDeadlineMs });
+  const accept: Accept = async (arrival, within) => {
+    try {
+      return await takeIn(arrival, within);
+    } catch (error) {
+      // What was not taken may be missing from the past of its thread.
+      past.forgetAll();
+      throw error;
+    }
+  };
   const changes = new PendingChanges(store, `${prefix}/changes`);
   const runner = new TurnRunner({ inner, clock, log, metrics, timeoutMs: options.turnTimeoutSeconds * 1_000 });
   const laneOfThread = (thread: SlackThread) =>
@@ -242,6 +253,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     rest,
     bindings,
     threads,
+    past,
     turns,
     runner,
     controls,
@@ -256,6 +268,8 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     options,
     bindings,
     threads,
+    past,
+    agentName: () => deps.agentName,
     changes,
     claims,
     turns,
@@ -270,6 +284,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     rest,
     bindings,
     changes,
+    past,
     claims,
     runner,
     accept,
@@ -317,6 +332,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     controls,
     out,
     catchUp: (slug) => {
+      past.forgetAll();
       background.run(() => lookBack(slug));
     },
     clock,
@@ -339,6 +355,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
             metrics,
             random,
             onChange: ({ open: connections }) => {
+              if (connections === 0) past.forgetAll();
               noteConnections(app.slug, connections);
             },
           }),

@@ -19,6 +19,7 @@ import { mirrorEvent } from './brain-message.js';
 import { isRealEdit, type PendingChanges } from './changes.js';
 import { isBot, isOwn, mentions } from './gate.js';
 import type { SlackRecord } from './records.js';
+import type { ThreadPast } from './thread-past.js';
 import { TurnCut, type TurnRunner } from './turn.js';
 
 export interface ChangeAt {
@@ -33,6 +34,7 @@ export interface ChangeDeps {
   readonly rest: BandRest;
   readonly bindings: Bindings;
   readonly changes: PendingChanges;
+  readonly past: ThreadPast;
   readonly claims: SeenKeys;
   readonly runner: TurnRunner;
   readonly accept: Accept;
@@ -57,15 +59,19 @@ export function createChangeHandler(deps: ChangeDeps): ChangeHandler {
     const { slug } = installation.app;
     const team = delivery.teamId ?? identity.teamId;
     const author = event.kind === 'edited' ? event.message : event.previous;
-    if (author && (isBot(author) || isOwn(author, identity, delivery.appId))) return DONE;
+    const changedTs = event.kind === 'edited' ? event.message.ts : event.ts;
+    // Our own progress message is edited all the time, and is no part of the past.
+    const own = author !== null && isOwn(author, identity, delivery.appId);
+    if (!own)
+      deps.past.forget(slackKey({ slug, team, channel: event.channel, threadTs: author?.thread_ts ?? changedTs }));
+    if (own || (author && isBot(author))) return DONE;
 
-    const ts = event.kind === 'edited' ? event.message.ts : event.ts;
-    const claim = messageIdentity(slug, team, event.channel, ts);
+    const claim = messageIdentity(slug, team, event.channel, changedTs);
     const thread: SlackThread = {
       slug,
       team,
       channel: event.channel,
-      threadTs: author?.thread_ts ?? ts,
+      threadTs: author?.thread_ts ?? changedTs,
     };
     return event.kind === 'edited'
       ? await edited(at, event, claim, thread, record, signal)

@@ -6,9 +6,8 @@ import type { Installation } from '../installations.js';
 import type { SlackMessage } from '../messages.js';
 import { readMessages, type SlackIdentity } from '../web-methods.js';
 import { isBot, OWN_EVENT_TYPE } from './gate.js';
+import { MAX_MESSAGES, newest, type ThreadPast } from './thread-past.js';
 
-const MAX_MESSAGES = 200;
-const MAX_CHARS = 60_000;
 const PAGE_SIZE = 200;
 /** A thread longer than this is read from its end, as far as Slack's paging allows. */
 const MAX_PAGES = 25;
@@ -18,8 +17,14 @@ const NOT_SAID = new Set(['progress', 'notice', 'control', 'error']);
 export interface ThreadPlace {
   readonly channel: string;
   readonly threadTs: string;
-  /** `ts` of the message that begins the turn: it and what came after are left out. */
-  readonly before: string;
+}
+
+/** A turn in a thread: whose past is wanted, and up to where. */
+export interface PastWanted extends ThreadPlace {
+  /** Names the thread in what is kept. */
+  readonly key: string;
+  /** The message that begins the turn: it and what came after are left out. */
+  readonly trigger: SlackMessage;
 }
 
 /**
@@ -30,14 +35,22 @@ export async function readThread(
   installation: Installation,
   identity: SlackIdentity,
   agentName: string,
-  place: ThreadPlace,
+  wanted: PastWanted,
+  past: ThreadPast,
   log: Logger,
   signal: AbortSignal,
 ): Promise<readonly RawHistoryMessage[]> {
+  const before = entryId(wanted.trigger);
+  const known = past.get(wanted.key);
+  if (known) return newest(known.filter(({ id }) => id < before));
   try {
-    const messages = await collect(installation, place, signal);
-    const entries = await Promise.all(messages.map((one) => toEntry(one, installation, identity, agentName, place)));
-    return newest(entries.filter((entry) => entry !== null));
+    const messages = await collect(installation, wanted, wanted.trigger.ts, signal);
+    const all = await Promise.all(
+      [...messages, wanted.trigger].map((one) => historyEntry(one, installation, identity, agentName, wanted)),
+    );
+    const entries = all.filter((entry) => entry !== null);
+    past.keep(wanted.key, entries);
+    return newest(entries.filter(({ id }) => id < before));
   } catch (error) {
     if (signal.aborted) throw error;
     const { needed, provided } = isGatewayError(error) ? error.details : {};
@@ -47,7 +60,14 @@ export async function readThread(
   }
 }
 
-async function collect({ client }: Installation, place: ThreadPlace, signal: AbortSignal): Promise<SlackMessage[]> {
+const entryId = ({ ts }: Pick<SlackMessage, 'ts'>): string => `slack:${ts}`;
+
+async function collect(
+  { client }: Installation,
+  place: ThreadPlace,
+  before: string,
+  signal: AbortSignal,
+): Promise<SlackMessage[]> {
   let kept: SlackMessage[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -56,7 +76,7 @@ async function collect({ client }: Installation, place: ThreadPlace, signal: Abo
       {
         channel: place.channel,
         ts: place.threadTs,
-        latest: place.before,
+        latest: before,
         inclusive: false,
         limit: PAGE_SIZE,
         cursor,
@@ -64,14 +84,15 @@ async function collect({ client }: Installation, place: ThreadPlace, signal: Abo
       },
       { signal },
     );
-    kept = [...kept, ...messages.filter(({ ts }) => ts < place.before)].slice(-MAX_MESSAGES);
+    kept = [...kept, ...messages.filter(({ ts }) => ts < before)].slice(-MAX_MESSAGES);
     if (nextCursor === null) break;
     cursor = nextCursor;
   }
   return kept;
 }
 
-async function toEntry(
+/** A message as a part of its thread's past; null for our own notices and for what holds no words. */
+export async function historyEntry(
   message: SlackMessage,
   { directory }: Installation,
   own: SlackIdentity,
@@ -88,7 +109,7 @@ async function toEntry(
   const content = [messageToMarkdown(message, names), ...files].filter(Boolean).join('\n');
   if (content === '') return null;
   return {
-    id: `slack:${message.ts}`,
+    id: entryId(message),
     role: isOurs ? 'assistant' : 'user',
     content,
     senderName: isOurs ? agentName : senderName(message),
@@ -102,14 +123,4 @@ async function toEntry(
 function senderName(message: SlackMessage): string {
   if (isBot(message)) return `slack-bot:${message.bot_id ?? message.username ?? 'unknown'}`;
   return `slack:${message.user ?? 'slack-user'}`;
-}
-
-function newest(entries: readonly RawHistoryMessage[]): readonly RawHistoryMessage[] {
-  let chars = 0;
-  let from = entries.length;
-  while (from > 0 && chars + (entries[from - 1]?.content.length ?? 0) <= MAX_CHARS) {
-    from -= 1;
-    chars += entries[from]?.content.length ?? 0;
-  }
-  return entries.slice(from);
 }

@@ -18,7 +18,9 @@ import type { SlackIdentity } from '../web-methods.js';
 import type { Binding, Bindings } from './bindings.js';
 import type { PendingChanges } from './changes.js';
 import { isBot, judge } from './gate.js';
+import { historyEntry } from './history.js';
 import type { SlackRecord } from './records.js';
+import type { ThreadPast } from './thread-past.js';
 import type { ThreadState, Threads } from './threads.js';
 import { isOutage, type TurnFlow } from './turn-flow.js';
 import type { TurnRecords } from './turn-record.js';
@@ -27,6 +29,8 @@ export interface MessageDeps {
   readonly options: SlackOptions;
   readonly bindings: Bindings;
   readonly threads: Threads;
+  readonly past: ThreadPast;
+  readonly agentName: () => string;
   readonly changes: PendingChanges;
   /** Messages that had, or are past, their turn. */
   readonly claims: SeenKeys;
@@ -70,6 +74,7 @@ export function createMessageHandler(
     const { slug } = installation.app;
     const team = delivery.teamId ?? identity.teamId;
     const claim = messageIdentity(slug, team, event.channel, event.message.ts);
+    await notePast(at, team);
     if (!record.body.again && (await claims.has(claim))) return drop(slug, 'seen');
     const message = await changes.latest(claim, event.message);
     if (!message) return drop(slug, 'deleted', [changes.forget(claim)]);
@@ -129,6 +134,16 @@ export function createMessageHandler(
         });
       },
     };
+  };
+
+  /** What is written in a thread whose past is kept becomes part of it. */
+  const notePast = async ({ installation, identity, event }: MessageAt, team: string): Promise<void> => {
+    const { channel, message, mention } = event;
+    const threadTs = message.thread_ts ?? message.ts;
+    const key = slackKey({ slug: installation.app.slug, team, channel, threadTs });
+    if (!deps.past.has(key)) return;
+    const entry = await historyEntry(message, installation, identity, deps.agentName(), { channel, threadTs });
+    deps.past.note(key, entry, !mention);
   };
 
   const factsOf = async (at: MessageAt, message: SlackMessage, state: ThreadState, isBound: boolean) => {

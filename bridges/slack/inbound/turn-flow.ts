@@ -23,6 +23,7 @@ import type { FilesIn } from './files-in.js';
 import { readThread } from './history.js';
 import type { MessageAt } from './message.js';
 import type { SlackRecord } from './records.js';
+import type { ThreadPast } from './thread-past.js';
 import type { Threads } from './threads.js';
 import type { TurnRecords } from './turn-record.js';
 import type { TurnEnd, TurnRunner } from './turn.js';
@@ -34,6 +35,7 @@ export interface TurnFlowDeps {
   readonly rest: BandRest;
   readonly bindings: Bindings;
   readonly threads: Threads;
+  readonly past: ThreadPast;
   readonly turns: TurnRecords;
   readonly runner: TurnRunner;
   readonly controls: Controls;
@@ -118,7 +120,8 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
             installation,
             identity,
             deps.agentName(),
-            { channel: thread.channel, threadTs: thread.threadTs, before: message.ts },
+            { key: slackKey(thread), channel: thread.channel, threadTs: thread.threadTs, trigger: message },
+            deps.past,
             log,
             signal,
           );

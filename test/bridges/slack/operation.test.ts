@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { GatewayError } from '../../../src/base/errors.js';
 import { createLogger } from '../../../src/base/log.js';
 import type { Labels, Metrics } from '../../../src/base/metrics.js';
@@ -228,6 +228,37 @@ describe('in operation', () => {
     await expect.poll(() => inner.heard, { timeout: 30_000 }).toBe(count + 3);
     await expect.poll(() => lab.adapter.report().queues.every((queue) => queue.depth === 0)).toBe(true);
   });
+
+  it(
+    'S-217 a hundred replaced connections leave no timer, socket or listener behind',
+    { timeout: 60_000 },
+    async () => {
+      const warnings: string[] = [];
+      const onWarning = (warning: Error) => void warnings.push(warning.message);
+      process.on('warning', onWarning);
+      onTestFinished(() => void process.off('warning', onWarning));
+      const rotations = Number(process.env['SLACK_ROTATIONS'] ?? 60);
+      const lab = await startBridge({ transport: 'socket', settings: { socket: { connections: 1 } } });
+      const alive = () => lab.slack.sockets.open(lab.app).filter((socket) => socket.saidHello);
+      const resources = () =>
+        process
+          .getActiveResourcesInfo()
+          .filter((name) => name === 'Timeout' || name === 'TCPSocketWrap' || name === 'TCPServerWrap').length;
+      const rotate = async () => {
+        const [old] = alive();
+        lab.slack.sockets.disconnect(old!, 'refresh_requested');
+        await lab.slack.until(() => old!.closedAt !== null && alive().length === 1, 'a replaced connection');
+      };
+      for (let index = 0; index < 5; index += 1) await rotate();
+      const before = resources();
+      for (let index = 0; index < rotations; index += 1) await rotate();
+      await expect.poll(resources, { timeout: 5_000 }).toBeLessThanOrEqual(before + 5);
+      expect(lab.slack.sockets.highWater).toBeLessThanOrEqual(2);
+      expect(warnings.filter((line) => line.includes('MaxListeners'))).toEqual([]);
+      const said = lab.alice.says('#general', '@gateway still there');
+      expect(await lab.answered(said)).toEqual(['echo: still there']);
+    },
+  );
 
   it('S-196 catch-up turns itself off where Slack lets the app read too little, and says so', async () => {
     const lines: string[] = [];

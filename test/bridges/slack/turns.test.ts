@@ -55,6 +55,37 @@ describe('a turn', () => {
     expect(turn?.history.raw.map((entry) => entry.content)).toEqual(['we have a **problem**']);
   });
 
+  it('S-077 the past of a thread in use costs no call, holds own answers, and is read anew after an edit', async () => {
+    const lab = await startBridge();
+    const root = lab.bob.says('#general', 'root');
+    lab.alice.replies(root, '@gateway one');
+    await lab.answered(root);
+    for (const [index, word] of ['two', 'three', 'four'].entries()) {
+      await lab.slack.settled();
+      lab.alice.replies(root, word);
+      await lab.answered(root, index + 2);
+    }
+    const last = () => lab.turns.at(-1)!.history.raw.map(({ role, content }) => `${role}: ${content}`);
+    expect(last()).toEqual([
+      'user: root',
+      'user: one',
+      'assistant: echo: one',
+      'user: two',
+      'assistant: echo: two',
+      'user: three',
+      'assistant: echo: three',
+    ]);
+    const reads = () => lab.slack.calls('conversations.replies').length;
+    const before = reads();
+    expect(before).toBeLessThanOrEqual(2);
+    lab.bob.edits(root, 'root, corrected');
+    await lab.slack.settled();
+    lab.alice.replies(root, 'five');
+    await lab.answered(root, 5);
+    expect(reads()).toBe(before + 1);
+    expect(last()[0]).toBe('user: root, corrected');
+  });
+
   it('S-085 what the person wrote stands in the room as a thought before the brain begins', async () => {
     const before: number[] = [];
     const lab: BridgeLab = await startBridge({

@@ -6,6 +6,8 @@ import { noMetrics } from '../../../../src/base/metrics.js';
 import { parseOptions } from '../../../../src/config/setting.js';
 import { resolveApps } from '../../../../bridges/slack/apps.js';
 import { readThread } from '../../../../bridges/slack/inbound/history.js';
+import { ThreadPast } from '../../../../bridges/slack/inbound/thread-past.js';
+import { slackMessageSchema } from '../../../../bridges/slack/messages.js';
 import { Installation } from '../../../../bridges/slack/installations.js';
 import { slackSettings } from '../../../../bridges/slack/settings.js';
 import { authTest } from '../../../../bridges/slack/web-methods.js';
@@ -33,12 +35,19 @@ async function setUp(options: Parameters<typeof startAcme>[0] = {}) {
   });
   cleanups.push(() => installation.stop());
   const identity = await authTest(installation.client);
+  const past = new ThreadPast();
   const read = (said: Said, log: Logger = silentLogger) =>
     readThread(
       installation,
       identity,
       'Helper',
-      { channel: said.channel, threadTs: said.threadTs, before: said.ts },
+      {
+        key: said.threadTs,
+        channel: said.channel,
+        threadTs: said.threadTs,
+        trigger: slackMessageSchema.parse(acme.slack.raw(acme.slack.world.channels.get(said.channel)!, said.ts)),
+      },
+      past,
       log,
       new AbortController().signal,
     );
