@@ -1,6 +1,6 @@
-import { AgentAlreadyRunningError, BandConnectionError, publicError } from '../base/band-errors.js';
+import { BandConnectionError } from '../base/band-errors.js';
 import { backoffMs } from '../base/backoff.js';
-import { GatewayError, isGatewayError } from '../base/errors.js';
+import { isGatewayError } from '../base/errors.js';
 import { resolvePlatformUrls } from '../config/platform-urls.js';
 import { SessionConfig } from '../config/session-config.js';
 import { createPlatformConnection, type PlatformConnection } from '../core/platform-connection.js';
@@ -12,6 +12,7 @@ import { topics } from '../platform/topics.js';
 import { AgentConfig, type AgentConfigInit } from './agent-config.js';
 import { AgentRuntime, type AgentRuntimeHandlers } from './agent-runtime.js';
 import { CleanupPhase } from './cleanup.js';
+import { connectError } from './connect-error.js';
 import { ContactsHandling } from './contacts-handling.js';
 import { ContactEventConfig, ContactEventStrategy } from './contacts.js';
 import { HubRoom } from './hub-room.js';
@@ -120,7 +121,7 @@ export class PlatformRuntime {
       this.#name = me.name;
       this.#description = me.description;
     } catch (error) {
-      throw publicError(error);
+      throw connectError(error, this.agentId, this.connection.restUrl);
     }
   }
 
@@ -146,7 +147,7 @@ export class PlatformRuntime {
       await rooms.presence.synchronise();
       await contacts.start(signal);
     } catch (error) {
-      throw this.#connectError(error);
+      throw connectError(error, this.agentId, this.connection.wsUrl);
     }
   }
 
@@ -287,19 +288,6 @@ export class PlatformRuntime {
         cause: error,
       }),
     );
-  }
-
-  #connectError(error: unknown): unknown {
-    if (!isGatewayError(error)) return error;
-    if (error.code === 'BAND_ALREADY_CONNECTED') {
-      return new AgentAlreadyRunningError(
-        `Agent ${this.agentId} already has a live connection to the platform. ` +
-          'Stop that instance, or take over with ConflictPolicy.SUPERSEDE.',
-        { cause: error },
-      );
-    }
-    const shown = publicError(error);
-    return shown instanceof GatewayError ? new BandConnectionError(error.message, { cause: error }) : shown;
   }
 }
 

@@ -5,6 +5,7 @@ import { GenericAdapter } from '../../src/adapters/generic.js';
 import type { Agent } from '../../src/agent.js';
 import { AgentAlreadyRunningError, ApiError, BandConnectionError } from '../../src/base/band-errors.js';
 import { ConflictPolicy } from '../../src/core/conflict-policy.js';
+import { createBandLink } from '../../src/platform/link.js';
 import * as root from '../../src/index.js';
 import { DEMO, startSandbox, type Sandbox } from '../../src/sandbox/index.js';
 import { sandboxAgent } from '../support/sandbox-agent.js';
@@ -54,7 +55,20 @@ describe('an agent and its connection', () => {
       .start()
       .catch((caught: unknown) => caught);
     expect(error).toBeInstanceOf(BandConnectionError);
-    expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).toContain('Band could not be reached');
+    expect((error as Error).message).toBe(`Band could not be reached. (connection refused, http://127.0.0.1:${port})`);
+  });
+
+  it('R-042 a socket that cannot be reached surfaces as one as well', async () => {
+    const agent = sandboxAgent(
+      sandbox,
+      { adapter: echo(), wsUrl: 'ws://127.0.0.1:9/socket?token=secret' },
+      { createLink: (options) => createBandLink({ ...options, initialTries: 1 }) },
+    );
+    agents.push(agent);
+    const error: unknown = await agent.start().catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(BandConnectionError);
+    expect((error as Error).message).toContain('ws://127.0.0.1:9');
+    expect((error as Error).message).not.toContain('secret');
   });
 
   it('R-088 ConflictPolicy comes from the root', () => {
