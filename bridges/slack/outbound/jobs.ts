@@ -94,12 +94,13 @@ export type MovedJob = z.infer<typeof movedJobSchema>;
 export type RoomErrorJob = z.infer<typeof roomErrorJobSchema>;
 
 /**
- * The lane of a job: what shows up in a channel keeps its order there, and what is refused in one channel never holds
- * up another one.
+ * The lane of a job. What shows up in a thread keeps its order there, and a post that is slow or refused holds up no
+ * other thread; that a channel gets its posts in the order they were put is up to the pace of the channel, which
+ * serves who asks first. Everything else keeps its order in its channel.
  */
-export function laneOf({ kind, thread: { slug, team, channel } }: Pick<Job, 'kind' | 'thread'>): string {
-  const lane = kind === 'upload' ? 'post' : kind;
-  return `${lane}:${slug}:${team}:${channel}`;
+export function laneOf({ kind, thread: { slug, team, channel, threadTs } }: Pick<Job, 'kind' | 'thread'>): string {
+  const place = `${slug}:${team}:${channel}`;
+  return kind === 'post' || kind === 'upload' ? `post:${place}:${threadTs}` : `${kind}:${place}`;
 }
 
 export const NOBODY: MentionRule = { users: 'none', groups: false, broadcast: false, channels: [] };

@@ -14,8 +14,8 @@ export async function readAllowedFile(directory: string, path: string, maxBytes:
   const root = await realpath(directory);
   const inside = relative(resolve(directory), resolve(directory, path));
   const wanted = join(root, inside);
-  if (inside === '' || inside.startsWith('..') || isAbsolute(inside) || (await real(wanted)) !== wanted)
-    throw refused();
+  const leaves = inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside);
+  if (leaves || (await real(wanted)) !== wanted) throw refused();
   // Without O_NONBLOCK a pipe would wait for its writer.
   const file = await open(wanted, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => {
     throw refused();

@@ -42,6 +42,40 @@ describe('the lanes of the outbox', () => {
     expect(lab.shown()).toEqual(Array.from({ length: 15 }, (_, index) => `message ${index}`));
   });
 
+  it('S-090 posts of several threads of one channel are put in order while nothing fails', async () => {
+    const lab = await openOut();
+    const threads = Array.from({ length: 4 }, (_, index) => lab.alice.says('#general', `question ${index}`).ts);
+    for (let index = 0; index < 12; index += 1) {
+      const thread: ThreadRef = { ...lab.thread, threadTs: threads[index % 4]! };
+      await lab.out.reply(thread, { id: `in-order-${index}`, markdown: `message ${index}`, kind: 'reply' });
+    }
+    await lab.pass(15_000, 500);
+    expect(lab.slack.calls('chat.postMessage').map(({ args }) => args['text'])).toEqual(
+      Array.from({ length: 12 }, (_, index) => `message ${index}`),
+    );
+  });
+
+  it('S-096 a slow or refused post of one thread holds up no other thread of its channel', async () => {
+    const lab = await openOut();
+    const other: ThreadRef = { ...lab.thread, threadTs: lab.bob.says('#general', 'something else').ts };
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    lab.slack.fault({ method: 'chat.postMessage', effect: { kind: 'hold', until: held, apply: 'after' } });
+    lab.slack.fault({
+      method: 'chat.postMessage',
+      when: (args) => args['text'] === 'step 2 of 4',
+      effect: { kind: 'status', status: 500 },
+    });
+    for (let step = 1; step <= 4; step += 1) await lab.reply(`step ${step} of 4`);
+    await lab.slack.until(() => lab.slack.calls('chat.postMessage').length === 1);
+    await lab.out.reply(other, { id: 'other', markdown: 'other thread', kind: 'reply' });
+    await lab.slack.until(() => lab.slack.botMessages(lab.general, other.threadTs).length === 1);
+    expect(lab.shown()).toEqual([]);
+    release();
+    await lab.pass(8_000);
+    expect(lab.shown()).toEqual([1, 2, 3, 4].map((step) => `step ${step} of 4`));
+  });
+
   it('S-091 a flood of posts and edits stays within the documented rates', async () => {
     const lab = await openOut();
     for (let index = 0; index < 40; index += 1) {
