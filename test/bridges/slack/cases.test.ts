@@ -75,7 +75,7 @@ describe('failures seen elsewhere', () => {
     lab.slack.check();
   });
 
-  it('SLK-11 S-090 posts of one thread keep their order over slow and failed answers, each once', async () => {
+  it('SLK-11 S-090 posts of one thread keep their order over slow and failed answers, and another thread is not held up', async () => {
     const lab = await startBridge({
       onTurn: async (turn) => {
         if (turn.message.content === 'other') await say(turn, 'other thread');
@@ -97,6 +97,9 @@ describe('failures seen elsewhere', () => {
       [1, 2, 3, 4].map((step) => `step ${step} of 4`),
     );
     expect(texts(lab, other)).toEqual(['other thread']);
+    const shown = (thread: Said, text: string) =>
+      lab.slack.botMessages(thread.channel, thread.ts).find((one) => one.shown === text)!.at;
+    expect(shown(other, 'other thread')).toBeLessThanOrEqual(shown(said, 'step 2 of 4'));
   });
 
   it('SLK-12 two conversations at once each get their own answer, also without a live turn', async () => {
