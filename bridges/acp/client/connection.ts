@@ -19,7 +19,7 @@ import type { ClientInfo } from '../conversation.js';
 import { AcpFault, toRequestError } from '../errors.js';
 import { flattenPrompt } from '../parse.js';
 import { withMode, withOption } from '../session/options.js';
-import { newJob, TurnCancelled } from '../session/session.js';
+import { newJob, TurnCancelled } from '../session/prompt-queue.js';
 import type { Introduced, OpenParams, Sessions } from '../session/sessions.js';
 import { meta } from '../session/updates.js';
 import type { AcpOptions } from '../settings.js';
@@ -222,7 +222,7 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
         await settled(params.sessionId);
         const { session } = sessions.attached(editor, params.sessionId);
         session.choices = withMode(options, session.choices, params.modeId);
-        session.markerDue();
+        session.markers.due();
         setImmediate(() => {
           session.broadcast({ sessionUpdate: 'config_option_update', configOptions: session.configOptions() });
         });
@@ -235,8 +235,8 @@ export function openConnection(stream: Stream, principal: string | null, deps: C
         await settled(params.sessionId);
         const { session } = sessions.attached(editor, params.sessionId);
         const before = session.choices;
-        session.choices = withOption(options, before, session.reachable, params);
-        session.markerDue();
+        session.choices = withOption(options, before, session.people.reachable, params);
+        session.markers.due();
         const configOptions = session.configOptions();
         setImmediate(() => {
           if (before.modeId !== session.choices.modeId) {

@@ -5,7 +5,8 @@ import type { BandAccess } from '../band.js';
 import { composePost, contextBlock, titleOf } from '../convert.js';
 import { AcpFault, platformFault } from '../errors.js';
 import { findPerson, spell, toPerson, type Person } from '../roster.js';
-import { cancelledResponse, TurnCancelled, type Job, type Session } from '../session/session.js';
+import { cancelledResponse, TurnCancelled, type Job } from '../session/prompt-queue.js';
+import type { Session } from '../session/session.js';
 import type { SessionDeps } from '../session/sessions.js';
 import { meta, sayUpdate, userUpdates } from '../session/updates.js';
 import { lookAtDelivery, watchDelivery } from './delivery.js';
@@ -45,7 +46,7 @@ export async function runPrompt(session: Session, job: Job, deps: SessionDeps): 
   try {
     const access = await deps.gate.ready(signal);
     await session.flushPushes(signal);
-    const participants = await session.participants(access, signal);
+    const participants = await session.people.read(access, signal);
     const known = await deps.roster.list(access.rest, signal).catch(() => deps.roster.known);
     signal.throwIfAborted();
     const route = routePrompt({
@@ -240,7 +241,7 @@ async function post(
   } catch (error) {
     if (isGatewayError(error, 'BAND_INVALID')) {
       // Somebody may have left since the room was last read; the refused message did not go out.
-      const present = new Set((await session.participants(access, signal, true)).map(({ id }) => id));
+      const present = new Set((await session.people.read(access, signal, true)).map(({ id }) => id));
       if (recipients.some(({ id }) => !present.has(id))) {
         await inviteMissing(session, access, recipients, deps, signal);
         return send();
@@ -264,7 +265,7 @@ async function inviteMissing(
   deps: SessionDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const missing = recipients.filter(({ id }) => !session.others.some((one) => one.id === id));
+  const missing = recipients.filter(({ id }) => !session.people.here.some((one) => one.id === id));
   for (const person of missing) {
     if (!deps.options.autoInvite) {
       throw new AnsweredHere(
@@ -290,10 +291,10 @@ export async function invite(
       { participantId, role: 'member' },
       { signal: signal ?? undefined },
     );
-    session.joined({ ...person, ...pickKnown(toPerson(added)) });
+    session.people.joined({ ...person, ...pickKnown(toPerson(added)) });
   } catch (error) {
     if (isGatewayError(error, 'BAND_CONFLICT')) {
-      session.joined(person);
+      session.people.joined(person);
       return;
     }
     if (isGatewayError(error, 'BAND_FORBIDDEN') || isGatewayError(error, 'BAND_NOT_FOUND')) {
@@ -356,7 +357,7 @@ async function runBuiltIn(
 ): Promise<string> {
   switch (name) {
     case 'peers': {
-      const here = session.others;
+      const here = session.people.here;
       const away = deps.roster.known.filter(({ id }) => id !== access.self.id && !here.some((one) => one.id === id));
       return [
         `In this room:\n${listPeople(here) || '- nobody yet'}`,
@@ -366,7 +367,7 @@ async function runBuiltIn(
     case 'invite': {
       if (args === '') return 'Usage: /invite <peer> — a handle, slug or name. /peers lists them.';
       const found = findPerson(
-        session.reachable.filter(({ id }) => id !== access.self.id),
+        session.people.reachable.filter(({ id }) => id !== access.self.id),
         args,
       );
       if (found.kind === 'none')
@@ -374,14 +375,14 @@ async function runBuiltIn(
       if (found.kind === 'many') {
         throw new AnsweredHere('peer_ambiguous', `"${args}" could be several peers:\n${listPeople(found.people)}`);
       }
-      if (session.others.some(({ id }) => id === found.person.id))
+      if (session.people.here.some(({ id }) => id === found.person.id))
         return `@${spell(found.person)} is already in the room.`;
       await invite(session, access, found.person, signal);
       return `@${spell(found.person)} was added to the room.`;
     }
     case 'room': {
       const room = await access.rest.getChat(session.roomId, { signal });
-      return `Room ${session.roomId}\nTitle: ${room.title ?? 'none'}\nParticipants:\n${listPeople([access.self, ...session.others])}`;
+      return `Room ${session.roomId}\nTitle: ${room.title ?? 'none'}\nParticipants:\n${listPeople([access.self, ...session.people.here])}`;
     }
     case 'help':
       return [

@@ -1,9 +1,6 @@
 import type { PromptResponse, SessionUpdate } from '@agentclientprotocol/sdk';
-import { deferred, type Deferred } from '../../../src/base/async.js';
 import { BoundedMap } from '../../../src/base/bounded.js';
-import type { CancelTimer } from '../../../src/base/clock.js';
 import type { ChatMessage } from '../../../src/platform/wire/objects.js';
-import type { BandAccess } from '../band.js';
 import type { Editor } from '../client/editor.js';
 import type { ClientInfo, McpSummary } from '../conversation.js';
 import { markerEvent, type Marker } from '../conversation.js';
@@ -11,28 +8,17 @@ import { AcpFault, type AcpReason } from '../errors.js';
 import type { HistoryTail } from '../inbound/delivery.js';
 import { availableCommands, commandTable, type Command } from '../inbound/commands.js';
 import { Debts, Turn } from '../inbound/turn.js';
-import type { FlatPrompt } from '../parse.js';
-import { isAgent, spell, toPerson, type Person } from '../roster.js';
-import { mergePeople } from '../inbound/route.js';
+import { isAgent, spell, type Person } from '../roster.js';
 import { Attachment } from './attachment.js';
+import { MarkerSchedule } from './marker-schedule.js';
 import { configOptions, modeState, type Choices } from './options.js';
+import { PromptQueue, type Job } from './prompt-queue.js';
+import { RoomPeople } from './room-people.js';
 import type { SessionDeps } from './sessions.js';
-import { meta, replyUpdates, thoughtUpdate } from './updates.js';
+import { replyUpdates, thoughtUpdate } from './updates.js';
 
 const REMEMBERED_MESSAGES = 2_000;
 const MAX_KEPT_PUSHES = 100;
-const MARKER_GAP_MS = 2_000;
-const PARTICIPANTS_FRESH_MS = 60_000;
-
-/** One prompt from arrival to answer. */
-export interface Job {
-  /** Order of arrival on the wire, over all connections. */
-  readonly seq: number;
-  readonly attachment: Attachment;
-  readonly prompt: FlatPrompt;
-  readonly cancel: AbortController;
-  readonly answer: Deferred<PromptResponse>;
-}
 
 export interface SessionSeed {
   readonly roomId: string;
@@ -46,20 +32,14 @@ export interface SessionSeed {
   readonly isFresh: boolean;
 }
 
-/** Ends a turn from outside: the reason an aborted job carries. */
-export class TurnCancelled extends Error {
-  constructor() {
-    super('The turn was cancelled');
-    this.name = 'TurnCancelled';
-  }
-}
-
 /** One room and the editors that look at it: who is there, which prompt runs, which wait, what is owed. */
 export class Session {
   readonly roomId: string;
   readonly sessionId: string;
   readonly principal: string | null;
   readonly debts = new Debts();
+  readonly people: RoomPeople;
+  readonly markers: MarkerSchedule;
   readonly tail: HistoryTail = { cursor: undefined };
   cwd: string | null;
   mcpServers: readonly McpSummary[];
@@ -73,18 +53,12 @@ export class Session {
   readonly #deps: SessionDeps;
   readonly #attachments = new Set<Attachment>();
   readonly #seen = new BoundedMap<string, true>(REMEMBERED_MESSAGES);
-  readonly #queue: Job[] = [];
-  #running: Job | null = null;
+  readonly #prompts: PromptQueue;
   #turn: Turn | null = null;
-  #cancelledUpTo = 0;
   #addressed: ReadonlySet<string> = new Set();
-  #participants: Person[] = [];
-  #participantsAt = Number.NEGATIVE_INFINITY;
   #keptPushes: SessionUpdate[] = [];
   #shownCommands = '';
   #shownOptions = '';
-  #markerTimer: CancelTimer | null = null;
-  #markerAt = Number.NEGATIVE_INFINITY;
   #gone = false;
 
   constructor(deps: SessionDeps, seed: SessionSeed) {
@@ -99,19 +73,29 @@ export class Session {
     this.contextDue = seed.isFresh;
     this.titleDue = seed.isFresh;
     this.lastUsedAt = deps.clock.now();
+    this.people = new RoomPeople(deps, seed.roomId);
+    this.markers = new MarkerSchedule(deps.clock, () => {
+      const event = markerEvent(this.marker());
+      deps.background.run(async () => {
+        await deps.gate.access?.rest.postEvent(this.roomId, event);
+      });
+    });
+    this.#prompts = new PromptQueue(deps.options.maxQueuedPrompts, deps.background, async (job) => {
+      try {
+        return await deps.runPrompt(this, job, deps);
+      } finally {
+        this.lastUsedAt = deps.clock.now();
+      }
+    });
   }
 
   get isAttached(): boolean {
     return this.#attachments.size > 0;
   }
 
-  /** Nothing runs or waits here. */
-  get isIdle(): boolean {
-    return this.#running === null && this.#queue.length === 0;
-  }
-
+  /** Prompts that run or wait. */
   get openPrompts(): number {
-    return this.#queue.length + (this.#running ? 1 : 0);
+    return this.#prompts.size;
   }
 
   get isGone(): boolean {
@@ -147,88 +131,38 @@ export class Session {
     // Whoever waits for it to open waits for nothing now.
     attachment.open();
     this.lastUsedAt = this.#deps.clock.now();
-    this.#cancelWhere((job) => job.attachment.editor === editor);
+    this.#prompts.cancelWhere((job) => job.attachment.editor === editor);
   }
 
   // Prompts
 
-  /** @throws {AcpFault} `prompt_queue_full` */
+  /** @throws {AcpFault} `prompt_queue_full`, or `unknown_session` once the session has ended */
   enqueue(job: Job): Promise<PromptResponse> {
     this.lastUsedAt = this.#deps.clock.now();
     if (this.#gone) throw new AcpFault('unknown_session', { sessionId: this.sessionId });
-    if (job.seq < this.#cancelledUpTo || job.cancel.signal.aborted) return Promise.resolve(cancelledResponse());
-    if (this.#running && this.#queue.length >= this.#deps.options.maxQueuedPrompts) {
-      throw new AcpFault('prompt_queue_full', { maxQueuedPrompts: this.#deps.options.maxQueuedPrompts });
-    }
-    const at = this.#queue.findIndex(({ seq }) => seq > job.seq);
-    this.#queue.splice(at < 0 ? this.#queue.length : at, 0, job);
-    job.cancel.signal.addEventListener(
-      'abort',
-      () => {
-        this.#dropQueued(job);
-      },
-      { once: true },
-    );
-    this.#pump();
-    return job.answer.promise;
+    return this.#prompts.add(job);
   }
 
   /** Ends the running prompt and those that arrived before `seq`; later ones are not touched. */
   cancel(seq: number): void {
-    this.#cancelledUpTo = Math.max(this.#cancelledUpTo, seq);
-    this.#cancelWhere((job) => job.seq < seq);
+    this.#prompts.cancelBefore(seq);
   }
 
-  /** Takes the session's word back: everything that runs ends with `reason`, later calls find nothing. */
-  end(reason: 'cancelled' | AcpReason): void {
+  /** Takes the session's word back: everything that runs is cancelled, later calls find nothing. */
+  end(): void {
     this.#gone = true;
-    this.breakTurn(reason);
-    if (this.#markerTimer) {
-      this.#markerTimer();
-      this.#markerTimer = null;
-      this.#postMarker();
-    }
+    this.breakTurn('cancelled');
+    this.markers.flush();
     for (const attachment of this.#attachments) attachment.open();
     this.#attachments.clear();
   }
 
   breakTurn(reason: 'cancelled' | AcpReason): void {
-    if (reason === 'cancelled') this.#cancelWhere(() => true);
+    if (reason === 'cancelled') this.#prompts.cancelWhere(() => true);
     else {
-      for (const job of this.#queue.splice(0)) job.answer.reject(new AcpFault(reason));
+      this.#prompts.refuseWaiting(new AcpFault(reason));
       this.#turn?.finish({ kind: 'broken', reason });
     }
-  }
-
-  #cancelWhere(isMeant: (job: Job) => boolean): void {
-    for (const job of [...this.#queue, ...(this.#running ? [this.#running] : [])]) {
-      if (isMeant(job)) job.cancel.abort(new TurnCancelled());
-    }
-  }
-
-  #dropQueued(job: Job): void {
-    const at = this.#queue.indexOf(job);
-    if (at < 0) return;
-    this.#queue.splice(at, 1);
-    job.answer.resolve(cancelledResponse());
-  }
-
-  #pump(): void {
-    if (this.#running) return;
-    const job = this.#queue.shift();
-    if (!job) return;
-    this.#running = job;
-    this.#deps.background.run(async () => {
-      try {
-        job.answer.resolve(await this.#deps.runPrompt(this, job, this.#deps));
-      } catch (error) {
-        job.answer.reject(error);
-      } finally {
-        this.#running = null;
-        this.lastUsedAt = this.#deps.clock.now();
-        this.#pump();
-      }
-    });
   }
 
   /** Begins the waiting part of a prompt. */
@@ -261,11 +195,11 @@ export class Session {
     const late = row.message_type === 'text' && this.debts.take(senderId, this.#deps.clock.now());
     const turn = this.#turn;
     if (!this.isAttached) return;
-    if (!this.#participants.some(({ id }) => id === senderId)) this.#participantsAt = Number.NEGATIVE_INFINITY;
+    if (!this.people.has(senderId)) this.people.doubt();
 
     const updates = replyUpdates(row, {
       self,
-      handleOf: (id) => this.handleOf(id),
+      handleOf: (id) => this.people.handleOf(id),
       attribute: this.#attributes(senderId),
       late,
     });
@@ -331,64 +265,15 @@ export class Session {
       case 'never':
         return false;
       case 'auto':
-        return this.others.length > 1 || !this.#addressed.has(senderId);
+        return this.people.here.length > 1 || !this.#addressed.has(senderId);
     }
-  }
-
-  // People
-
-  /** In the room as last read, this agent left out. */
-  get others(): readonly Person[] {
-    return this.#participants;
-  }
-
-  /** Everybody a prompt of this session may be for. */
-  get reachable(): readonly Person[] {
-    const people = mergePeople(this.#participants, this.#deps.roster.known);
-    return [...people].sort((a, b) => spell(a).localeCompare(spell(b)));
-  }
-
-  handleOf(id: string): string | null {
-    const isMeant = (one: Person) => one.id === id;
-    const person = this.#participants.find(isMeant) ?? this.#deps.roster.known.find(isMeant);
-    if (person) return spell(person);
-    const self = this.#deps.gate.access?.self;
-    return self?.id === id ? spell(self) : null;
-  }
-
-  /** @param fresh - asks Band even when the last answer is young */
-  async participants(
-    { rest, self }: BandAccess,
-    signal: AbortSignal | null,
-    fresh = false,
-  ): Promise<readonly Person[]> {
-    if (fresh || this.#deps.clock.now() - this.#participantsAt > PARTICIPANTS_FRESH_MS) {
-      const listed = await rest.listParticipants(this.roomId, { signal: signal ?? undefined });
-      this.setParticipants(listed.map(toPerson).filter(({ id }) => id !== self.id));
-    }
-    return this.#participants;
-  }
-
-  setParticipants(people: readonly Person[]): void {
-    const described = new Map(this.#deps.roster.known.map((person) => [person.id, person]));
-    this.#participants = people.map((person) => ({ ...described.get(person.id), ...withoutNulls(person) }) as Person);
-    this.#participantsAt = this.#deps.clock.now();
-  }
-
-  joined(person: Person): void {
-    if (this.#participants.some(({ id }) => id === person.id)) return;
-    this.#participants = [...this.#participants, this.#deps.roster.known.find(({ id }) => id === person.id) ?? person];
-  }
-
-  left(personId: string): void {
-    this.#participants = this.#participants.filter(({ id }) => id !== personId);
   }
 
   /** Somebody came or went: commands and targets change, and editors that show notices are told. */
   participantsChanged(change: { readonly kind: 'added' | 'removed'; readonly person: Person }): void {
-    if (change.kind === 'added') this.joined(change.person);
-    else this.left(change.person.id);
-    this.#participantsAt = Number.NEGATIVE_INFINITY;
+    if (change.kind === 'added') this.people.joined(change.person);
+    else this.people.left(change.person.id);
+    this.people.doubt();
     if (!this.isAttached) return;
     this.announceCommands();
     const before = this.#shownOptions;
@@ -405,7 +290,7 @@ export class Session {
   }
 
   configOptions() {
-    const options = configOptions(this.#deps.options, this.choices, this.reachable);
+    const options = configOptions(this.#deps.options, this.choices, this.people.reachable);
     this.#shownOptions = JSON.stringify(options);
     return options;
   }
@@ -416,14 +301,14 @@ export class Session {
 
   commands(): ReadonlyMap<string, Command> {
     const { slashCommands, rosterCommands } = this.#deps.options;
-    return commandTable(slashCommands, rosterCommands ? this.reachable.filter(isAgent) : null);
+    return commandTable(slashCommands, rosterCommands ? this.people.reachable.filter(isAgent) : null);
   }
 
   /** Sends the command list to all editors if it changed, or to one that has not seen it. */
   announceCommands(to: Attachment | null = null): void {
     const update: SessionUpdate = {
       sessionUpdate: 'available_commands_update',
-      availableCommands: availableCommands(this.commands(), this.reachable),
+      availableCommands: availableCommands(this.commands(), this.people.reachable),
     };
     const text = JSON.stringify(update);
     if (to) to.send(update);
@@ -431,30 +316,8 @@ export class Session {
     this.#shownCommands = text;
   }
 
-  /** Mode or target changed, or the editor's context: the room is marked anew, at most once in two seconds. */
-  markerDue(): void {
-    if (this.#markerTimer || this.#gone) return;
-    const wait = Math.max(0, this.#markerAt + MARKER_GAP_MS - this.#deps.clock.now());
-    this.#markerTimer = this.#deps.clock.after(wait, () => {
-      this.#markerTimer = null;
-      this.#markerAt = this.#deps.clock.now();
-      this.#postMarker();
-    });
-  }
-
-  #postMarker(): void {
-    const event = markerEvent(this.marker());
-    this.#deps.background.run(async () => {
-      await this.#deps.gate.access?.rest.postEvent(this.roomId, event);
-    });
-  }
-
-  /** The marker was just posted by other means. */
-  marked(): void {
-    this.#markerAt = this.#deps.clock.now();
-  }
-
-  marker(deleted = false): Marker {
+  /** What the room is marked with now. */
+  marker(): Marker {
     return {
       sessionId: this.sessionId,
       roomId: this.roomId,
@@ -464,19 +327,7 @@ export class Session {
       mode: this.choices.modeId,
       target: this.choices.target,
       principal: this.principal,
-      deleted,
+      deleted: false,
     };
   }
-}
-
-export function cancelledResponse(about: Readonly<Record<string, unknown>> = { delivered: false }): PromptResponse {
-  return { stopReason: 'cancelled', _meta: meta(about) };
-}
-
-export function newJob(seq: number, attachment: Attachment, prompt: FlatPrompt): Job {
-  return { seq, attachment, prompt, cancel: new AbortController(), answer: deferred<PromptResponse>() };
-}
-
-function withoutNulls<T extends object>(value: T): Partial<T> {
-  return Object.fromEntries(Object.entries(value).filter(([, item]) => item !== null)) as Partial<T>;
 }

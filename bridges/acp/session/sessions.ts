@@ -6,23 +6,25 @@ import type {
 } from '@agentclientprotocol/sdk';
 import { abortable, withDeadline, type Background } from '../../../src/base/async.js';
 import type { CancelTimer, Clock } from '../../../src/base/clock.js';
-import { isGatewayError, toError } from '../../../src/base/errors.js';
 import { BoundedMap } from '../../../src/base/bounded.js';
 import type { Logger } from '../../../src/base/log.js';
-import type { ChatMessage, ChatRoom } from '../../../src/platform/wire/objects.js';
+import type { ChatMessage } from '../../../src/platform/wire/objects.js';
 import type { BandAccess, BandGate } from '../band.js';
 import type { Editor } from '../client/editor.js';
-import { checkCwd, markerEvent, normalizeCwd, roomIdOf, sessionIdOf, summarizeMcp } from '../conversation.js';
+import { checkCwd, markerEvent, sessionIdOf, summarizeMcp } from '../conversation.js';
 import { AcpFault, isAcpFault, type AcpReason } from '../errors.js';
 import type { DeliverySupport } from '../inbound/delivery.js';
 import type { LinkWatch } from '../inbound/link-watch.js';
-import { findPerson, toPerson, type Person, type Roster } from '../roster.js';
+import type { Person, Roster } from '../roster.js';
 import type { AcpOptions } from '../settings.js';
 import type { Attachment } from './attachment.js';
-import { firstChoices, restoredChoices } from './options.js';
-import { readRoom, replayUpdates, type RoomHistory } from './replay.js';
-import { entryOf, titleOf, type SessionIndex } from './session-index.js';
-import { Session, type Job } from './session.js';
+import { invitePeers } from './invite-peers.js';
+import { firstChoices } from './options.js';
+import type { Job } from './prompt-queue.js';
+import { isHidden, locateRoom, refill } from './reopen.js';
+import { readRoom } from './replay.js';
+import { entryOf, type SessionIndex } from './session-index.js';
+import { Session } from './session.js';
 import { meta } from './updates.js';
 
 const DETACHED_LIFE_MS = 30 * 60_000;
@@ -144,9 +146,9 @@ export class Sessions {
         choices: firstChoices(this.#deps.options),
         isFresh: true,
       });
-      const warnings = await this.#invitePeers(session, access, known, signal);
+      const warnings = await invitePeers(session, access, known, this.#deps, signal);
       await rest.postEvent(roomId, markerEvent(session.marker()), { signal });
-      session.marked();
+      session.markers.posted();
       signal.throwIfAborted();
       const attachment = session.attach(editor, session.sessionId);
       this.#byRoom.set(roomId, session);
@@ -177,49 +179,6 @@ export class Sessions {
     return (await rest.createChat({}, { signal })).id.toLowerCase();
   }
 
-  /** Configured peers, and the owner where wished. One failure is a warning; all of them fail the session. */
-  async #invitePeers(
-    session: Session,
-    access: BandAccess,
-    known: readonly Person[],
-    signal: AbortSignal,
-  ): Promise<string[]> {
-    const { peers, inviteOwner } = this.#deps.options;
-    const warnings: string[] = [];
-    const wanted = new Map<string, Person>();
-    for (const named of peers) {
-      const found = findPerson(known, named);
-      if (found.kind === 'one') wanted.set(found.person.id, found.person);
-      else warnings.push(`The configured peer "${named}" is ${found.kind === 'none' ? 'not known' : 'ambiguous'}.`);
-    }
-    if (inviteOwner && access.ownerId !== null) {
-      const owner = known.find(({ id }) => id === access.ownerId);
-      wanted.set(access.ownerId, owner ?? bareUser(access.ownerId));
-    }
-    let firstError: unknown = null;
-    let invited = 0;
-    for (const person of wanted.values()) {
-      try {
-        const participant = { participantId: person.id, role: 'member' } as const;
-        const added = await access.rest.addParticipant(session.roomId, participant, { signal });
-        session.joined(known.find(({ id }) => id === person.id) ?? toPerson(added));
-        invited += 1;
-      } catch (error) {
-        signal.throwIfAborted();
-        if (isGatewayError(error, 'BAND_CONFLICT')) {
-          session.joined(person);
-          invited += 1;
-          continue;
-        }
-        firstError ??= error;
-        this.#deps.log.warn({ err: error, roomId: session.roomId, peer: person.handle }, 'a peer could not be invited');
-        warnings.push(`@${person.handle ?? person.name} could not be added to the room.`);
-      }
-    }
-    if (firstError !== null && invited === 0) throw toError(firstError);
-    return warnings;
-  }
-
   // session/load, session/resume
 
   /** Opens an existing session; with `replay`, the editor sees all that was said before the answer comes. */
@@ -232,7 +191,7 @@ export class Sessions {
   ): Promise<Introduced<LoadSessionResponse>> {
     const cwd = checkCwd(params.cwd);
     const access = await this.#deps.gate.ready(signal);
-    const found = await this.#locate(access, sessionId, editor.principal, signal);
+    const found = await locateRoom(access, sessionId, editor.principal, this.#deps.index, signal);
     let session = this.#byRoom.get(found.roomId);
     if (!session) {
       this.#makeRoom();
@@ -251,123 +210,12 @@ export class Sessions {
     const wasAttached = session.attachmentOf(editor) !== null;
     const attachment = session.attach(editor, sessionId);
     try {
-      return await this.#fill(session, attachment, found.room, access, { cwd, params, signal, replay });
+      return await refill(session, attachment, found.room, access, { cwd, params, signal, replay }, this.#deps);
     } catch (error) {
       if (!wasAttached) session.detach(editor);
-      if (!session.isAttached && session.isIdle && session.cwd === null) this.#byRoom.delete(session.roomId);
+      if (!session.isAttached && session.openPrompts === 0 && session.cwd === null) this.#byRoom.delete(session.roomId);
       throw error;
     }
-  }
-
-  async #fill(
-    session: Session,
-    attachment: Attachment,
-    room: ChatRoom,
-    access: BandAccess,
-    ask: { cwd: string; params: OpenParams; signal: AbortSignal; replay: boolean },
-  ): Promise<Introduced<LoadSessionResponse>> {
-    const { signal } = ask;
-    const unknown = () => new AcpFault('unknown_session', { sessionId: attachment.sessionId });
-    // Live messages wait from here on, so nothing falls between what is read and what comes after.
-    const keep = ask.replay ? this.#deps.options.replayMaxMessages : 0;
-    const [history] = await Promise.all([
-      readRoom(access.rest, session.roomId, access.self.id, { keep, signal }).catch((error: unknown) => {
-        throw isHidden(error) ? unknown() : error;
-      }),
-      this.#deps.roster.list(access.rest, signal).catch(() => undefined),
-      session.participants(access, signal, true),
-    ]);
-    const { marker } = history;
-    if (!marker || marker.deleted || marker.principal !== attachment.editor.principal) throw unknown();
-    this.#adopt(session, history, ask.cwd, ask.params, attachment.editor);
-    session.tail.cursor = history.cursor;
-    if (ask.replay) {
-      const updates = replayUpdates(history, {
-        self: access.self,
-        handleOf: (id) => session.handleOf(id),
-        attribute:
-          this.#deps.options.attribution === 'always' ||
-          (this.#deps.options.attribution === 'auto' && session.others.length > 1),
-      });
-      for (const update of updates) {
-        signal.throwIfAborted();
-        attachment.send(update);
-        await attachment.drained(signal);
-      }
-      for (const { id } of history.texts) attachment.replayed(id);
-    }
-    signal.throwIfAborted();
-    const title = titleOf(room);
-    this.#deps.index.put(entryOf(session.marker(), title, history.lastAt ?? room.updated_at ?? null));
-    return {
-      response: {
-        modes: session.modeState(),
-        configOptions: session.configOptions(),
-        _meta: meta({ roomId: session.roomId }),
-      },
-      afterAnswer: () => {
-        session.announceCommands(attachment);
-        if (title !== null) attachment.send({ sessionUpdate: 'session_info_update', title, updatedAt: history.lastAt });
-        attachment.open();
-      },
-    };
-  }
-
-  /** Takes over what the marker says, and what the editor says now; the context is due again when that changed. */
-  #adopt(session: Session, { marker, hasPrompt }: RoomHistory, cwd: string, params: OpenParams, editor: Editor): void {
-    if (!marker) return;
-    const mcpServers = summarizeMcp(params.mcpServers);
-    const isNew = session.cwd === null;
-    if (isNew) {
-      session.choices = restoredChoices(this.#deps.options, marker);
-      session.contextDue = !hasPrompt;
-      session.titleDue = !hasPrompt;
-    }
-    const known = isNew ? marker : { cwd: session.cwd, mcpServers: session.mcpServers };
-    const changed =
-      known.cwd === null ||
-      normalizeCwd(known.cwd) !== normalizeCwd(cwd) ||
-      JSON.stringify(known.mcpServers) !== JSON.stringify(mcpServers);
-    session.cwd = cwd;
-    session.mcpServers = mcpServers;
-    session.client = editor.client ?? session.client;
-    if (changed) {
-      session.contextDue = true;
-      session.markerDue();
-    }
-  }
-
-  /** The room behind a session id. @throws {AcpFault} `unknown_session` */
-  async #locate(
-    { rest, self }: BandAccess,
-    sessionId: string,
-    principal: string | null,
-    signal: AbortSignal,
-  ): Promise<{ roomId: string; room: ChatRoom }> {
-    const unknown = () => new AcpFault('unknown_session', { sessionId });
-    const look = async (roomId: string) => {
-      try {
-        return { roomId, room: await rest.getChat(roomId, { signal }) };
-      } catch (error) {
-        if (isHidden(error)) return null;
-        throw error;
-      }
-    };
-    const own = roomIdOf(sessionId);
-    if (own !== null) {
-      const found = await look(own);
-      if (found) return found;
-    }
-    // Other bridges gave ids of their own; the markers in the rooms know them.
-    let alias = this.#deps.index.findAlias(sessionId);
-    if (!alias) {
-      await this.#deps.index.scan(rest, self.id, signal);
-      alias = this.#deps.index.findAlias(sessionId);
-    }
-    if (alias?.principal !== principal) throw unknown();
-    const found = await look(alias.roomId);
-    if (!found) throw unknown();
-    return found;
   }
 
   // session/list, session/close, session/delete
@@ -425,12 +273,12 @@ export class Sessions {
     const access = await this.#deps.gate.ready(signal);
     const { rest, self } = access;
     try {
-      const { roomId } = await this.#locate(access, sessionId, editor.principal, signal);
+      const { roomId } = await locateRoom(access, sessionId, editor.principal, this.#deps.index, signal);
       const { marker } = await readRoom(rest, roomId, self.id, { keep: 0, signal });
       if (!marker || marker.deleted || marker.principal !== editor.principal) return;
       this.#byRoom.get(roomId)?.breakTurn('cancelled');
       await rest.postEvent(roomId, markerEvent({ ...marker, deleted: true }), { signal });
-      this.#drop(roomId, 'cancelled');
+      this.#drop(roomId);
     } catch (error) {
       if (!isAcpFault(error, 'unknown_session') && !isHidden(error)) throw error;
     }
@@ -459,7 +307,7 @@ export class Sessions {
   roomGone(roomId: string): void {
     const room = roomId.toLowerCase();
     this.#byRoom.get(room)?.notice('error', 'The Band room behind this thread is gone; the thread has ended.');
-    this.#drop(room, 'cancelled');
+    this.#drop(room);
   }
 
   participantsChanged(roomId: string, change: { readonly kind: 'added' | 'removed'; readonly person: Person }): void {
@@ -479,22 +327,22 @@ export class Sessions {
   stop(): void {
     this.#sweep();
     for (const session of this.all) {
-      session.end('cancelled');
+      session.end();
       this.#byRoom.delete(session.roomId);
     }
   }
 
-  #drop(roomId: string, reason: 'cancelled'): void {
+  #drop(roomId: string): void {
     const session = this.#byRoom.get(roomId);
     if (session) {
-      session.end(reason);
+      session.end();
       this.#byRoom.delete(roomId);
     }
     this.#deps.index.drop(roomId);
   }
 
   #forget(session: Session): void {
-    session.end('cancelled');
+    session.end();
     this.#byRoom.delete(session.roomId);
   }
 
@@ -503,7 +351,7 @@ export class Sessions {
     const { maxSessions } = this.#deps.options;
     while (this.#byRoom.size + Math.max(0, this.#opening - 1) >= maxSessions) {
       const oldest = this.all
-        .filter((session) => !session.isAttached && session.isIdle)
+        .filter((session) => !session.isAttached && session.openPrompts === 0)
         .sort((a, b) => a.lastUsedAt - b.lastUsedAt)[0];
       if (!oldest) throw new AcpFault('session_limit', { maxSessions });
       this.#forget(oldest);
@@ -513,14 +361,7 @@ export class Sessions {
   #dropLongDetached(): void {
     const before = this.#deps.clock.now() - DETACHED_LIFE_MS;
     for (const session of this.all) {
-      if (!session.isAttached && session.isIdle && session.lastUsedAt < before) this.#forget(session);
+      if (!session.isAttached && session.openPrompts === 0 && session.lastUsedAt < before) this.#forget(session);
     }
   }
-}
-
-const isHidden = (error: unknown): boolean =>
-  isGatewayError(error, 'BAND_NOT_FOUND') || isGatewayError(error, 'BAND_FORBIDDEN');
-
-function bareUser(id: string): Person {
-  return { id, name: 'owner', handle: null, type: 'User', description: null };
 }
