@@ -225,4 +225,62 @@ describe('failures seen elsewhere', () => {
     expect(lab.heard).toEqual(['Band was down']);
     expect(await lab.rooms_()).toHaveLength(1);
   });
+
+  it(
+    'SLK-16 S-048 S-052 rotations, refused tickets and a peer that vanishes leak no connection and lose no event',
+    { timeout: 60_000 },
+    async () => {
+      const lab = await startBridge({
+        transport: 'socket',
+        settings: { socket: { connections: 1, pingTimeoutMs: 600 } },
+      });
+      const { sockets } = lab.slack;
+      const alive = () => sockets.open(lab.app).filter((socket) => socket.saidHello && !socket.half);
+      const replaced = async (old: ReturnType<typeof alive>[number]) => {
+        await lab.slack.until(() => alive().some((socket) => socket !== old), 'a replacement', 30_000);
+      };
+      for (let rotation = 0; rotation < 5; rotation += 1) {
+        const [old] = alive();
+        sockets.disconnect(old!, rotation % 2 === 0 ? 'warning' : 'refresh_requested');
+        await replaced(old!);
+      }
+      await lab.slack.until(() => sockets.open(lab.app).length === 1, 'exactly one connection');
+      expect(sockets.highWater).toBeLessThanOrEqual(2);
+
+      const opens = () => lab.slack.calls('apps.connections.open');
+      const before = opens().length;
+      lab.slack.fault({
+        method: 'apps.connections.open',
+        times: 3,
+        effect: { kind: 'error', error: 'internal_error' },
+      });
+      lab.slack.fault({
+        method: 'apps.connections.open',
+        effect: { kind: 'status', status: 429, headers: { 'retry-after': '2' } },
+      });
+      const [severed] = alive();
+      sockets.sever(severed!);
+      await replaced(severed!);
+      const tries = opens().slice(before);
+      expect(tries.map((call) => call.outcome)).toEqual([
+        'internal_error',
+        'internal_error',
+        'internal_error',
+        'status',
+        'ok',
+      ]);
+      const waits = tries.slice(1).map((call, index) => call.at - tries[index]!.at);
+      expect(waits[3]).toBeGreaterThanOrEqual(2_000);
+      expect(waits[2]).toBeGreaterThan(waits[0]!);
+
+      const [frozen] = alive();
+      sockets.freeze(frozen!);
+      await replaced(frozen!);
+      const said = lab.alice.says('#general', '@gateway after all that');
+      expect(await lab.answered(said)).toEqual(['echo: after all that']);
+      await lab.slack.settled();
+      expect(lab.heard).toEqual(['after all that']);
+      expect(new Set(opens().map((call) => call.at)).size).toBeGreaterThan(1);
+    },
+  );
 });
