@@ -23,7 +23,7 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
     const { clock, log, metrics, store, http, dataDir, dispatcher } = ports;
     const prefix = `slack/${name}`;
     const inner = new RelayAdapter(options.relay, { clock, log, store, prefix: `${prefix}/relay` });
-    for (const app of resolveApps(options.slack, 'socket')) {
+    for (const app of resolveApps(options.slack)) {
       for (const secret of [app.botToken, app.appToken ?? '', ...app.signingSecrets]) ports.redactor.add(secret);
     }
     const adapter = new SlackAdapter(
@@ -35,7 +35,6 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
         store,
         prefix,
         http,
-        usualTransport: 'socket',
         ...(dataDir === undefined ? {} : { dataDir }),
         ...(dispatcher === undefined ? {} : { dispatcher }),
       },
@@ -49,7 +48,7 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
   },
 
   async check({ options }, { dispatcher }, signal) {
-    const apps = resolveApps(options.slack, 'socket');
+    const apps = resolveApps(options.slack);
     const checked = await Promise.all(
       apps.map(async (app): Promise<Finding[]> => {
         const client = createSlackClient({
@@ -114,7 +113,7 @@ function knownApps(
   options: SlackOptions,
 ): readonly Pick<SlackAppConfig, 'slug' | 'transport' | 'persona' | 'surface'>[] {
   const hasTokens = options.apps !== undefined || options.botToken !== undefined;
-  if (hasTokens) return resolveApps(options, 'socket');
+  if (hasTokens) return resolveApps(options);
   return [
     { slug: options.slug, transport: options.transport === 'http' ? 'http' : 'socket', persona: null, surface: null },
   ];
