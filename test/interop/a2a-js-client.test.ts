@@ -37,7 +37,9 @@ describe.each(['JSONRPC', 'HTTP+JSON'])('A-360 the client of @a2a-js/sdk over %s
       ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
         cardResolver: new DefaultAgentCardResolver({ fetchImpl: withKey }),
         transports: [
+          // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the SDK's class is only a shape
           new JsonRpcTransportFactory({ fetchImpl: withKey }),
+          // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- as above
           new RestTransportFactory({ fetchImpl: withKey }),
         ],
         preferredTransports: [binding],
@@ -81,7 +83,7 @@ describe.each(['JSONRPC', 'HTTP+JSON'])('A-360 the client of @a2a-js/sdk over %s
     const page = await client.listTasks({
       tenant: '',
       contextId: task.contextId,
-      status: 0,
+      status: TaskState.TASK_STATE_UNSPECIFIED,
       pageSize: undefined,
       pageToken: '',
       historyLength: undefined,

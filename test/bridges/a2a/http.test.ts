@@ -112,7 +112,11 @@ describe('the HTTP door', () => {
       let seen = '';
       socket.on('data', (chunk: Buffer) => (seen += chunk.toString('utf8')));
       socket.on('error', reject);
-      const closed = new Promise<void>((done) => socket.once('close', () => done()));
+      const closed = new Promise<void>((done) =>
+        socket.once('close', () => {
+          done();
+        }),
+      );
     });
 
   it('A-061 a bad key is refused before the body is read, and the connection closes', async () => {

@@ -189,7 +189,7 @@ describe('tasks of one conversation', () => {
       const cancel = () =>
         lab.engine.cancel(owner, HELPER.id, taskId).then(
           () => 'cancelled',
-          (error: { code: string }) => error.code,
+          (error: unknown) => (error as { code: string }).code,
         );
       const [cancelled] =
         order === 'answer first'
@@ -265,7 +265,10 @@ describe('tasks of one conversation', () => {
     await lab.clock.advance(300_000);
     const parked = (await sent.rest()).at(-1)!.result.statusUpdate;
     expect(parked).toMatchObject({
-      status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: expect.stringContaining('Helper') }] } },
+      status: {
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        message: { parts: [{ text: expect.stringContaining('Helper') as string }] },
+      },
       metadata: { band_reason: 'WAITING_FOR_BAND' },
     });
     const stream = await lab.client.stream('helper', 'SubscribeToTask', { id: parked.taskId });

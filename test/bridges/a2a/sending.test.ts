@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHash } from 'node:crypto';
 import { message } from '../../support/a2a/client.js';
-import { FakeRooms, GATEWAY, HELPER, JANE, refused, WEATHER } from '../../support/a2a/fake-rooms.js';
+import type { FakeRooms } from '../../support/a2a/fake-rooms.js';
+import { GATEWAY, HELPER, JANE, refused, WEATHER } from '../../support/a2a/fake-rooms.js';
 import { a2aLab, OTHER_KEY, type A2ALab } from '../../support/a2a/lab.js';
 
 let lab: A2ALab;

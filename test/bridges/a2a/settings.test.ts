@@ -87,7 +87,7 @@ describe('the adapter’s construction', () => {
     lab = await a2aLab();
     await lab.client.rpc('helper', 'ListTasks', {}, { headers: { 'x-api-key': KEY } });
     const shown = [
-      String(lab.adapter),
+      Object.prototype.toString.call(lab.adapter),
       JSON.stringify(lab.adapter.platform),
       inspect(lab.adapter, { depth: 6 }),
       JSON.stringify(lab.lines),

@@ -120,7 +120,11 @@ describe('a stream', () => {
     const { port } = new URL(lab.client.base);
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: taskId } });
     const lazy = connect(Number(port), '127.0.0.1');
-    const gone = new Promise<void>((resolve) => lazy.once('close', () => resolve()));
+    const gone = new Promise<void>((resolve) =>
+      lazy.once('close', () => {
+        resolve();
+      }),
+    );
     lazy.on('error', () => undefined);
     lazy.write(
       `POST /agents/helper HTTP/1.1\r\nhost: x\r\na2a-version: 1.0\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
@@ -164,7 +168,11 @@ describe('a stream', () => {
     const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
     let seen = '';
     socket.on('data', (chunk: Buffer) => (seen += chunk.toString('utf8')));
-    const over = new Promise<void>((resolve) => socket.once('end', () => resolve()));
+    const over = new Promise<void>((resolve) =>
+      socket.once('end', () => {
+        resolve();
+      }),
+    );
     socket.end(
       `POST /agents/helper HTTP/1.1\r\nhost: x\r\na2a-version: 1.0\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
@@ -187,9 +195,7 @@ describe('a stream', () => {
     for (const stream of [done, asked]) {
       const events = await stream.rest();
       expect(events.every(({ result }) => typeof result.kind === 'string')).toBe(true);
-      expect(events.map(({ result }) => result.final === true)).toEqual(
-        events.map((_, at) => at === events.length - 1),
-      );
+      expect(events.map(({ result }) => result.final)).toEqual(events.map((_, at) => at === events.length - 1));
     }
   });
 
