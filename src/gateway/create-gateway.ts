@@ -106,6 +106,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     publicUrl: http.publicUrl,
     platformUrl: service.platform.restUrl,
     blockers: health.blockers(),
+    notices: store.notices(),
     agents: await Promise.all(agents.map((hosted) => reportAgent(hosted, hosted.agent && ports.linkOf(hosted.agent)))),
   });
   const onError = (error: unknown): void => {

@@ -9,7 +9,16 @@ export interface GatewayReport {
   readonly publicUrl: string | null;
   readonly platformUrl: string;
   readonly blockers: readonly Blocker[];
+  /** What happened since the start that somebody should look into, although nothing is in the way. */
+  readonly notices: readonly Notice[];
   readonly agents: readonly AgentReport[];
+}
+
+export interface Notice {
+  readonly at: number;
+  readonly text: string;
+  /** What a person can do about it. */
+  readonly action: string;
 }
 
 export interface AgentReport {

@@ -45,7 +45,7 @@ export function statusPage(report: GatewayReport): string {
           </p>
         </header>
         <main>
-          ${blockersPart(report)}
+          ${blockersPart(report)} ${noticesPart(report)}
           ${report.agents.length === 0 ? markup`<p>No agent is configured.</p>` : report.agents.map((agent) => agentPart(agent, report.now))}
         </main>
         <footer>As of ${new Date(report.now).toISOString()}; renewed every ${REFRESH_SECONDS} seconds.</footer>
@@ -67,6 +67,16 @@ function blockersPart({ blockers, now }: GatewayReport): Html | null {
             <small>for ${duration(now - one.since)}</small>
           </li>`,
       )}
+    </ul>
+  </section>`;
+}
+
+function noticesPart({ notices, now }: GatewayReport): Html | null {
+  if (notices.length === 0) return null;
+  return markup`<section>
+    <h2>What happened</h2>
+    <ul class="problems">
+      ${notices.map(({ at, text, action }) => markup`<li>${text} <em>${action}</em> <small>${ago(now - at)}</small></li>`)}
     </ul>
   </section>`;
 }

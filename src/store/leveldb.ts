@@ -7,6 +7,7 @@ import { type Logger, silentLogger } from '../base/log.js';
 import { CommitLoop } from './commit-loop.js';
 import { grantLease } from './lease.js';
 import { type Level, type OpenLevel, openClassicLevel } from './level.js';
+import { lacksManifest, signsOf } from './level-folder.js';
 import {
   DATA,
   decodeRevision,
@@ -150,11 +151,15 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
 
 /** Opens the folder and, after an unclean stop, reads every record once so that damage shows now and not at night. */
 async function openAndCheck(folder: string, openLevel: OpenLevel): Promise<{ level: Level; revision: number }> {
+  const { recordBytes, isOrphaned } = await signsOf(folder);
+  if (isOrphaned) throw new GatewayError('STORE_DAMAGED', { details: { folder } });
   let level: Level;
   try {
     level = await openLevel(folder);
   } catch (error) {
-    throw translate(error, folder);
+    const translated = translate(error, folder);
+    if (translated.code !== 'STORE_IO' || !(await lacksManifest(folder))) throw translated;
+    throw new GatewayError('STORE_DAMAGED', { cause: error, details: { folder } });
   }
   try {
     const version = await level.get(META_VERSION);
@@ -162,6 +167,8 @@ async function openAndCheck(folder: string, openLevel: OpenLevel): Promise<{ lev
       throw new GatewayError('STORE_NEWER', { details: { folder, version: decodeRevision(version) } });
     }
     const stored = await level.get(META_REVISION);
+    // Every folder that was ever in use holds these two: where there was something and it did not read, it is not new.
+    if (!version && !stored && recordBytes > 0) throw new GatewayError('STORE_DAMAGED', { details: { folder } });
     const clean = (await level.get(META_CLEAN)) !== undefined;
     if (!clean)
       for await (const [, bytes] of level.entries({ gte: DATA, lt: `${DATA}\u{10FFFF}` })) decodeStored(bytes);

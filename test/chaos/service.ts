@@ -131,7 +131,9 @@ ${settings.agents.join('\n')}
     log,
     readiness,
     untilReadiness,
-    ready: async (limitMs) => void (await untilReadiness(({ status }) => status === 200, limitMs)),
+    ready: async (limitMs) => {
+      await untilReadiness(({ status }) => status === 200, limitMs);
+    },
     report: async () =>
       (await (await fetch(`${url}/`, { headers: { accept: 'application/json' } })).json()) as GatewayReport,
     stop: () => (stopped ??= gateway.stop()),

@@ -16,6 +16,7 @@ function report(over: Partial<GatewayReport> = {}): GatewayReport {
     publicUrl: 'https://gw.test',
     platformUrl: 'https://band.test',
     blockers: [],
+    notices: [],
     agents: [
       {
         name: 'helpdesk',
@@ -59,6 +60,13 @@ describe('the page', () => {
     ]) {
       expect(page).toContain(text);
     }
+  });
+
+  it('tells what happened since the start, with what to do about it', () => {
+    const notices = [{ at: NOW - 120_000, text: 'The store was <damaged>.', action: 'Look at the disk.' }];
+    const page = statusPage(report({ notices }));
+    expect(page).toContain('The store was &lt;damaged&gt;. <em>Look at the disk.</em> <small>2 min ago</small>');
+    expect(statusPage(report())).not.toContain('What happened');
   });
 
   it('escapes whatever comes from outside', () => {
