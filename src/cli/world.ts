@@ -17,14 +17,24 @@ export type ExitCode = 0 | 1 | 2;
 
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
 
+// Whoever read our output may be gone (`| head`); that is no reason to end, and the write's own failure is all there is.
+let ignoresBrokenPipe = false;
+function write(stream: NodeJS.WriteStream, text: string): void {
+  if (!ignoresBrokenPipe) {
+    ignoresBrokenPipe = true;
+    for (const one of [process.stdout, process.stderr]) one.on('error', () => undefined);
+  }
+  stream.write(text);
+}
+
 export const processWorld: CliWorld = {
   env: process.env,
   cwd: process.cwd(),
   out: (text) => {
-    process.stdout.write(text);
+    write(process.stdout, text);
   },
   err: (text) => {
-    process.stderr.write(text);
+    write(process.stderr, text);
   },
   onSignal(handler) {
     for (const signal of SIGNALS) process.on(signal, handler);

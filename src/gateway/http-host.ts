@@ -74,8 +74,11 @@ export function createHttpHost(
     (request, response) => {
       const found = find(request);
       const label = found?.prefix ?? 'none';
+      const begun = clock.now();
       response.once('close', () => {
-        requests.inc({ mount: label, status: `${Math.floor(response.statusCode / 100)}xx` });
+        const { statusCode: status } = response;
+        requests.inc({ mount: label, status: `${Math.floor(status / 100)}xx` });
+        log.debug({ method: request.method, mount: label, status, ms: clock.now() - begun }, 'request answered');
       });
       if (stopping) response.setHeader('connection', 'close');
       if (!found) refuse(request, response);

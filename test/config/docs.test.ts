@@ -1,11 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { a2aSettings } from '../../bridges/a2a/settings.js';
 import { acpSettings } from '../../bridges/acp/settings.js';
 import { slackSettings } from '../../bridges/slack/settings.js';
 import { relaySettings } from '../../src/adapters/relay-settings.js';
-import { exampleFile, flagHelp, settingsTable } from '../../src/config/describe.js';
+import { exampleFile, fileSchema, flagHelp, settingsTable } from '../../src/config/describe.js';
 import { namedSettings } from '../../src/config/names.js';
 import { agentSettings, serviceSettings } from '../../src/config/settings.js';
 
@@ -47,6 +49,39 @@ describe('the documents follow the declarations', () => {
     else expect(readFileSync(EXAMPLE, 'utf8')).toBe(text);
   });
 });
+
+describe('the JSON Schema', () => {
+  const validate = new Ajv({ strict: false, validateFormats: false }).compile(
+    fileSchema(bridges.flatMap(({ groups }) => groups)),
+  );
+  const [, ...lines] = exampleFile(bridges).split('\n');
+  const everything = parse(lines.map((line) => line.replace(/^( *)# /, '$1')).join('\n'), {
+    uniqueKeys: true,
+  }) as object;
+
+  it('takes the example file as it stands, and with every setting in it', () => {
+    expect(validate(parse(exampleFile(bridges)))).toBe(true);
+    validate(withoutNulls(everything));
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  it.each([
+    ['an unknown key', { http: { prot: 1 } }],
+    ['a value of the wrong kind', { http: { port: 'eighty' } }],
+    ['an agent without a bridge', { agents: { a: { agent_id: 'x' } } }],
+    ['an unknown key in a group', { agents: { a: { bridge: 'a2a', a2a: { prot: 1 } } } }],
+  ])('refuses %s', (_, file) => {
+    expect(validate(file)).toBe(false);
+  });
+});
+
+/** Keys with nothing behind them are settings that are left out. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value) || typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => (item === null ? [] : [[key, withoutNulls(item)]])),
+  );
+}
 
 describe('names', () => {
   const all = [...tables.values()].flat();
