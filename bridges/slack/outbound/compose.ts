@@ -79,8 +79,13 @@ export function personaArguments({ name, icon }: Persona): SlackArguments {
   const shown = plainName(name);
   return {
     ...(shown === '' ? {} : { username: shown }),
-    ...(icon === null ? {} : /^:[^:\s]+:$/.test(icon) ? { icon_emoji: icon } : { icon_url: icon }),
+    ...(icon === null ? {} : iconArguments(icon)),
   };
+}
+
+function iconArguments(icon: string): SlackArguments {
+  if (/^:[^:\s]{1,100}:$/.test(icon)) return { icon_emoji: icon };
+  return /^https:\/\/\S{1,1000}$/.test(icon) ? { icon_url: icon } : {};
 }
 
 /** A name on one line, without what Slack reads as a sequence. */

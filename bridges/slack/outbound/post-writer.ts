@@ -55,6 +55,8 @@ export interface PostWriterDeps {
 /** A message of the reply, a file, or the row of buttons that found no other place. */
 type Step = (Piece & { readonly buttons: boolean }) | { readonly kind: 'controls'; readonly path: 'controls' };
 
+/** Tries after which a look-up that fails is not waited for any longer. */
+const LOOK_UPS = 3;
 const CONTROLS_TEXT = 'Controls for the message above';
 
 /**
@@ -70,11 +72,17 @@ export function createPostWriter(deps: PostWriterDeps) {
     const save = () => notes.put(id, note);
     let found: FoundPosts | 'unknown' | null = record.maybeDelivered ? null : 'unknown';
     let counted = !record.maybeDelivered;
+    let steps: readonly Step[] = [];
+    let formOfSteps = '';
     for (;;) {
       const install = await deps.ready(record, signal);
       if (typeof install === 'string') return desk.expired(install);
       const place = placeOf(job, note);
-      const steps = stepsOf(job, note, install);
+      // Cutting a long reply costs time, so it is done again only when something about it has changed.
+      const named = isNamed(job, note, install);
+      const form = JSON.stringify([note.place, named, note.reshaped]);
+      if (form !== formOfSteps) steps = stepsOf(job, note, install, named);
+      formOfSteps = form;
       const step = steps.find(({ path }) => note.sent[path] === undefined);
       if (!step) return { kind: 'sent', result: resultOf(job, note, steps, install, place) };
 
@@ -83,7 +91,7 @@ export function createPostWriter(deps: PostWriterDeps) {
         if (step.kind === 'file') {
           note.sent[step.path] = await sendPiece(step, job, note, install, place, save, signal);
         } else {
-          found ??= await look(install, place, putAt, signal);
+          found ??= await look(install, place, putAt, note, signal);
           const text = textOf(step);
           const earlier =
             found === 'unknown'
@@ -109,8 +117,8 @@ export function createPostWriter(deps: PostWriterDeps) {
           await save();
           return next.end;
         }
-        if (!reshape(next.to, step, job, note)) {
-          const { slackError, detail, notice } = next;
+        const { slackError, detail, notice } = next;
+        if (!reshape(next.to, step, job, note, slackError)) {
           return { kind: 'dead', slackError, detail, notice };
         }
         await save();
@@ -123,13 +131,15 @@ export function createPostWriter(deps: PostWriterDeps) {
     install: OutInstallation,
     place: LookUpPlace,
     fromMs: number,
+    note: Note,
     signal: AbortSignal,
   ): Promise<FoundPosts | 'unknown'> {
     try {
       return await lookUp(install.client, place, fromMs, signal);
     } catch (error) {
-      // Without a connection the post would fail as well: look again with the next try.
-      if (signal.aborted || isGatewayError(error, 'SLACK_UNREACHABLE')) throw error;
+      // Without a connection the post would fail as well, and what fails for a moment may tell the truth the next.
+      const isPassing = isGatewayError(error) && error.retryable && note.tries < LOOK_UPS;
+      if (signal.aborted || isPassing || isGatewayError(error, 'SLACK_UNREACHABLE')) throw error;
       log.warn({ err: error, channel: place.channel }, 'own posts could not be looked up');
       return 'unknown';
     }
@@ -147,15 +157,15 @@ export function createPostWriter(deps: PostWriterDeps) {
     }
   }
 
-  function stepsOf(job: PostJob, note: Note, install: OutInstallation): readonly Step[] {
+  function stepsOf(job: PostJob, note: Note, install: OutInstallation, named: boolean): readonly Step[] {
     const policy = mentionPolicy(
       note.place === 'root' && job.thread.askerId !== null
         ? { ...job.mentions, users: withUser(job.mentions.users, job.thread.askerId) }
         : job.mentions,
     );
-    const named = isNamed(job, note, install) && job.speaker ? namedMarkdown(job.speaker, job.markdown) : job.markdown;
+    const markdown = named && job.speaker ? namedMarkdown(job.speaker, job.markdown) : job.markdown;
     const pieces = piecesOf(
-      introduced(named, job, note, install),
+      introduced(markdown, job, note, install),
       policy,
       { form: options.render, maxParts: options.maxParts },
       note.reshaped,
@@ -248,14 +258,14 @@ export function createPostWriter(deps: PostWriterDeps) {
   }
 
   /** @returns false when there is no such other form, or it was tried */
-  function reshape(to: Reshape, step: Step, job: PostJob, note: Note): boolean {
+  function reshape(to: Reshape, step: Step, job: PostJob, note: Note, cause: string): boolean {
     switch (to) {
       case 'mrkdwn':
         if (step.kind === 'file') return false;
         deps.fallbacks.inc({
           from: step.kind === 'controls' ? 'controls' : 'markdown',
           to: 'mrkdwn',
-          cause: 'refused',
+          cause,
         });
         if (step.kind === 'controls') {
           log.warn({ channel: job.thread.channel }, 'Slack took no buttons');
@@ -266,7 +276,7 @@ export function createPostWriter(deps: PostWriterDeps) {
         note.reshaped[step.path] = 'mrkdwn';
         return true;
       case 'smaller-parts':
-        return smaller(step, note);
+        return smaller(step, note, cause);
       case 'without-persona':
         deps.personaOff.add(workspaceOf(job.thread));
         log.warn(
@@ -300,11 +310,11 @@ export function createPostWriter(deps: PostWriterDeps) {
   }
 
   /** Half the length, three times at most, then a file. */
-  function smaller(step: Step, note: Note): boolean {
+  function smaller(step: Step, note: Note, cause: string): boolean {
     if (step.kind !== 'text') return false;
     const halved = halvingsOf(step.path);
     const to = halved >= MOST_HALVINGS ? 'file' : 'smaller';
-    deps.fallbacks.inc({ from: 'part', to, cause: 'msg_too_long' });
+    deps.fallbacks.inc({ from: 'part', to, cause });
     if (step.source !== null) {
       note.reshaped[step.path] = to;
       return true;

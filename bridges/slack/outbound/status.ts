@@ -21,6 +21,8 @@ type Surface = 'agent-session' | 'assistant';
 /** Slack takes a status away after 120 seconds. */
 const KEEP_ALIVE_MS = 90_000;
 const GAP_MS = 1_000;
+/** Work that nobody has ended by then is not going on. */
+const LONGEST_MS = 4 * 3_600_000;
 const MOST_FAILURES = 3;
 const OFF_MS = 3_600_000;
 
@@ -159,8 +161,10 @@ class ShownStatus {
     this.#wanted = text;
     this.#writer.show(text);
     this.#cancel?.();
+    const until = this.#clock.now() + LONGEST_MS;
     this.#cancel = this.#clock.every(KEEP_ALIVE_MS, () => {
-      this.refresh();
+      if (this.#clock.now() < until) this.refresh();
+      else this.clear();
     });
   }
 
