@@ -51,6 +51,3 @@ export const slackMessageSchema = z.looseObject({
   app_context: z.looseObject({}).nullish().catch(null),
 });
 export type SlackMessage = z.infer<typeof slackMessageSchema>;
-
-export type SlackBlock = NonNullable<SlackMessage['blocks']>[number];
-export type SlackAttachment = NonNullable<SlackMessage['attachments']>[number];

@@ -198,17 +198,6 @@ export async function channelInfo(
   };
 }
 
-/** The channel of a direct message with `user`. */
-export async function openDirectMessage(
-  client: SlackClient,
-  user: string,
-  options?: SlackCallOptions,
-): Promise<string> {
-  const schema = z.looseObject({ channel: z.looseObject({ id: z.string() }) });
-  return parse('conversations.open', schema, await client.call('conversations.open', { users: user }, options)).channel
-    .id;
-}
-
 function parse<S extends z.ZodType>(method: string, schema: S, answer: unknown): z.infer<S> {
   const parsed = schema.safeParse(answer);
   if (parsed.success) return parsed.data;

@@ -17,7 +17,7 @@ import type { SlackOptions } from '../settings.js';
 import type { SlackIdentity } from '../web-methods.js';
 import type { Binding, Bindings } from './bindings.js';
 import type { PendingChanges } from './changes.js';
-import { isBot, judge } from './gate.js';
+import { isBot, isUnknownSubtype, judge } from './gate.js';
 import { historyEntry } from './history.js';
 import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
@@ -67,6 +67,9 @@ export function createMessageHandler(
 ): (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome> {
   const { options, bindings, threads, changes, claims, turns, out, clock, log } = deps;
   const dropped = deps.metrics.counter('slack_events_dropped_total', 'Messages that made no turn', ['app', 'reason']);
+  const unknownKinds = deps.metrics.counter('slack_unknown_subtypes_total', 'Messages of a kind not known here', [
+    'app',
+  ]);
   const bandTries = new BoundedMap<string, number>(MAX_TRIES_KEPT);
 
   const handle = async (at: MessageAt, record: Record_, signal: AbortSignal): Promise<Outcome> => {
@@ -100,6 +103,7 @@ export function createMessageHandler(
       if (verdict.told) await tellRefused(thread, message, verdict.reason);
       return drop(slug, verdict.reason);
     }
+    if (isUnknownSubtype(message)) unknownKinds.inc({ app: slug });
     if (state.paused) return await deps.flow.hold(thread, record);
     const known = await threads.note(key, noteOf(message), clock.now());
 
