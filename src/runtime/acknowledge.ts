@@ -15,20 +15,34 @@ export async function acknowledge(env: RoomEnvironment, room: RoomState, message
     const mark = await env.rest.markProcessed(room.roomId, messageId, { signal: env.lastResort });
     return taken(env, room, messageId, mark, controls);
   } catch (error) {
+    // Our claim opened the attempt. If none is open any more, a mark got through and its answer did not.
+    if (isGatewayError(error, 'BAND_INVALID')) {
+      env.ledger.complete(room.roomId, messageId);
+      return true;
+    }
     env.log.warn({ err: error, roomId: room.roomId, messageId }, 'a message is done but could not be marked yet');
     return false;
   }
 }
 
-/** Repeats an acknowledgement whose first call failed. */
-export async function retryAck(env: RoomEnvironment, room: RoomState, messageId: string): Promise<boolean> {
+/**
+ * Repeats an acknowledgement whose first call failed.
+ *
+ * @param state - `handed_out`: the platform holds the message as open; `unknown`: it may have taken the mark
+ */
+export async function retryAck(
+  env: RoomEnvironment,
+  room: RoomState,
+  messageId: string,
+  state: 'handed_out' | 'unknown',
+): Promise<boolean> {
   const { rest, ledger, log, lastResort } = env;
   const { roomId, controls } = room;
   try {
     const mark = await rest.markProcessed(roomId, messageId, { signal: lastResort }).catch(async (error: unknown) => {
-      // The platform closes an attempt with the answer that got lost; a message that is open all the same needs a
-      // new attempt before it can be marked.
       if (!isGatewayError(error, 'BAND_INVALID')) throw error;
+      if (state === 'unknown') return ACCEPTED;
+      // It is open and has no attempt, so it needs one before it can be marked.
       const claim = await rest.markProcessing(roomId, messageId, { signal: lastResort });
       return claim.kind === 'stopped' ? claim : rest.markProcessed(roomId, messageId, { signal: lastResort });
     });
@@ -44,7 +58,7 @@ export async function retryAck(env: RoomEnvironment, room: RoomState, messageId:
 /** Repeats every outstanding acknowledgement of the room. @returns false when one is still outstanding */
 export async function retryAcks(env: RoomEnvironment, room: RoomState): Promise<boolean> {
   for (const messageId of env.ledger.ackPendingOf(room.roomId)) {
-    if (room.ended || !(await retryAck(env, room, messageId))) {
+    if (room.ended || !(await retryAck(env, room, messageId, 'unknown'))) {
       if (env.ledger.isAckPending(room.roomId, messageId)) return false;
     }
   }
@@ -77,6 +91,8 @@ export async function retryFailMarks(env: RoomEnvironment, room: RoomState): Pro
     if (await markFailed(env, room, messageId, text)) env.ledger.failMarked(roomId, messageId);
   }
 }
+
+const ACCEPTED: MarkResult = { kind: 'accepted', attempt: 0 };
 
 function taken(env: RoomEnvironment, room: RoomState, messageId: string, mark: MarkResult, controls: number): boolean {
   if (mark.kind === 'stopped') {

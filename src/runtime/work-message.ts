@@ -44,10 +44,11 @@ export async function workMessage(
   if (isSyntheticMessage(message)) return workSynthetic(env, room, message);
   if (attempts.isExhausted(roomId, message.id)) return 'skipped';
   if (ledger.isCompleted(roomId, message.id)) {
-    return source === 'push' || !(await retryAck(env, room, message.id)) ? 'skipped' : 'done';
+    return source === 'push' || !(await retryAck(env, room, message.id, 'handed_out')) ? 'skipped' : 'done';
   }
   if (ledger.isAckPending(roomId, message.id)) {
-    return (await retryAck(env, room, message.id)) ? 'done' : 'unacknowledged';
+    const state = source === 'push' ? 'unknown' : 'handed_out';
+    return (await retryAck(env, room, message.id, state)) ? 'done' : 'unacknowledged';
   }
   if (source === 'push') {
     if (room.paused) return 'skipped';

@@ -249,3 +249,35 @@ describe('one message', () => {
     expect(lab.handled).toEqual(['hello']);
   });
 });
+
+describe('a mark whose answer was lost', () => {
+  it('R-187 is not made again once the platform says that no attempt is open', async () => {
+    const lab = agentLab();
+    lab.band.addRoom(ROOM);
+    await lab.agent.start();
+    await lab.settle();
+    const markProcessed = lab.band.rest.markProcessed.bind(lab.band.rest);
+    lab.band.rest.markProcessed = async (roomId, messageId, options) => {
+      await markProcessed(roomId, messageId, options);
+      return markProcessed(roomId, messageId, options); // what a client does that did not get the first answer
+    };
+    const id = lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    await lab.clock.advance(200_000);
+    expect(lab.band.attempts(ROOM, id)).toEqual([{ status: 'success' }]);
+    expect(lab.band.called('markProcessed')).toHaveLength(2);
+  });
+
+  it('R-187 is made with a new attempt when the platform hands the message out all the same', async () => {
+    const lab = agentLab();
+    const room = lab.band.addRoom(ROOM);
+    await lab.agent.start();
+    await lab.settle();
+    const id = lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    room.messages[0]!.state = 'failed';
+    await lab.clock.advance(61_000);
+    expect(lab.band.state(ROOM, id)).toBe('processed');
+    expect(lab.handled).toEqual(['hello']);
+  });
+});
