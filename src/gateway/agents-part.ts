@@ -5,12 +5,12 @@ import type { HostedAgent } from './hosted-agent.js';
 import type { Lifecycle } from './lifecycle.js';
 
 /**
- * Starts and ends all Agents. Wrong settings of any entry keep the service from starting, since a restart mends
- * nothing; whatever else goes wrong with one is that one's state.
+ * Opens every bridge. Wrong settings of any entry keep the service from starting, since a restart mends nothing, and do
+ * so before a port is open; whatever else goes wrong with one is that one's state, and is tried again.
  */
-export function createAgentsPart(agents: readonly HostedAgent[], log: Logger): Lifecycle {
+export function createBridgesPart(agents: readonly HostedAgent[], log: Logger): Lifecycle {
   return {
-    name: 'agents',
+    name: 'bridges',
     async start() {
       const failures: Error[] = [];
       for (const hosted of agents) {
@@ -25,14 +25,30 @@ export function createAgentsPart(agents: readonly HostedAgent[], log: Logger): L
         }
       }
       if (failures.length > 0) throw settingsError(failures);
-      for (const hosted of agents) hosted.run();
     },
     async stop() {
-      const results = await Promise.allSettled(agents.map((hosted) => hosted.stop()));
-      const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
-      if (failures.length > 0) throw new AggregateError(failures, 'Some agents did not stop cleanly');
+      // What ran has stopped already; this is for bridges that were opened and never ran.
+      await stopAll(agents);
     },
   };
+}
+
+/** Runs every Agent, and ends them side by side. */
+export function createAgentsPart(agents: readonly HostedAgent[]): Lifecycle {
+  return {
+    name: 'agents',
+    start() {
+      for (const hosted of agents) hosted.run();
+      return Promise.resolve();
+    },
+    stop: () => stopAll(agents),
+  };
+}
+
+async function stopAll(agents: readonly HostedAgent[]): Promise<void> {
+  const results = await Promise.allSettled(agents.map((hosted) => hosted.stop()));
+  const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
+  if (failures.length > 0) throw new AggregateError(failures, 'Some agents did not stop cleanly');
 }
 
 function settingsError(failures: readonly Error[]): Error {

@@ -7,7 +7,7 @@ import type { Redactor } from '../base/redact.js';
 import type { AgentEntry, Config } from '../config/load.js';
 import type { Blocker, BridgePorts, DeadLetters } from '../core/bridge.js';
 import type { FrameworkAdapter } from '../core/framework-adapter.js';
-import { createAgentsPart } from './agents-part.js';
+import { createAgentsPart, createBridgesPart } from './agents-part.js';
 import type { BridgeDoor, BridgeTable } from './bridge-table.js';
 import { createControlSocket } from './control-socket.js';
 import { createHealth } from './health.js';
@@ -45,7 +45,7 @@ export interface Gateway {
   blockers(): readonly Blocker[];
   report(): Promise<GatewayReport>;
   /**
-   * Opens the store, the HTTP server and every bridge, and begins to connect the Agents. Resolves before they are
+   * Opens the store, every bridge and the HTTP server, and begins to connect the Agents. Resolves before they are
    * connected.
    *
    * @throws {GatewayError} `PORT_IN_USE`, `STORE_LOCKED`, `STORE_IO`, `CONFIG_INVALID`; everything is closed again then
@@ -91,7 +91,13 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     }),
   );
   const control = createControlSocket(service.dataDir, () => deadLettersOf(agents));
-  const whole = inOrder('band-gateway', [store, http, control, createAgentsPart(agents, log)]);
+  const whole = inOrder('band-gateway', [
+    store,
+    createBridgesPart(agents, log),
+    http,
+    control,
+    createAgentsPart(agents),
+  ]);
 
   health.watch(() => (stoppingSince === null ? [] : [stoppingBlocker(stoppingSince)]));
   health.watch(() => store.blockers());

@@ -100,6 +100,7 @@ export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
   /** One life: connect, run until the connection ends for good. Always throws why it ended. */
   const live = async (): Promise<never> => {
     bridge ??= await deps.openBridge();
+    stopping.signal.throwIfAborted();
     agent ??= deps.createAgent(bridge.adapter, policy);
     enter('connecting', verdict);
     await agent.start();
@@ -234,6 +235,8 @@ export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
       stopping.abort(new Error('The service stops.'));
       const whole = await discard(deps.stopTimeoutSeconds);
       await loop;
+      // A bridge that was being opened meanwhile.
+      await discard(null);
       enter('stopped');
       settle();
       return whole;
