@@ -24,6 +24,8 @@ export type { AgentCreateOptions, AgentFromConfigOptions, AgentParts, RunOptions
 type AgentState = 'new' | 'starting' | 'running' | 'stopping' | 'cleanup_pending' | 'stopped';
 
 const DEFAULT_SHUTDOWN_SECONDS = 30;
+/** What a start that meets an immediate stop gets to come to its end. */
+const START_PATIENCE_SECONDS = 5;
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'];
 
 /**
@@ -151,7 +153,8 @@ export class Agent implements AsyncDisposable {
   }
 
   /**
-   * Takes the agent offline and cleans up. Callers share one attempt; a call with null hurries a graceful one.
+   * Takes the agent offline and cleans up. Callers share one attempt; a call with null hurries a graceful one. A start
+   * that is under way is waited for, and ended when it takes longer than running work would get.
    *
    * @param timeout - seconds that running work gets; null, the default, cancels it at once
    * @returns false when running work was cancelled
@@ -162,7 +165,7 @@ export class Agent implements AsyncDisposable {
     if (timeout !== null && !(Number.isFinite(timeout) && timeout >= 0)) {
       throw new RangeError(`stop() takes seconds of 0 or more, or null, got ${timeout}`);
     }
-    while (this.#state === 'starting') await this.#starting.catch(() => undefined);
+    while (this.#state === 'starting') await this.#settleStart(timeout ?? START_PATIENCE_SECONDS);
     switch (this.#state) {
       case 'new':
       case 'stopped':
@@ -280,6 +283,15 @@ export class Agent implements AsyncDisposable {
     }
     this.#state = 'running';
     this.#log.info(`Agent started: ${this.agentName} (band-sdk ${BAND_SDK_VERSION})`);
+  }
+
+  async #settleStart(patienceSeconds: number): Promise<void> {
+    const abortStart = this.#abortStart;
+    const cancel = this.#ports.clock.after(patienceSeconds * 1_000, () => {
+      abortStart.abort(new Error('The agent was stopped before it was online.'));
+    });
+    await this.#starting.catch(() => undefined);
+    cancel();
   }
 
   /** Takes back what a failed start did, last first. The start's own error is the one that counts. */

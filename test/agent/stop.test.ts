@@ -268,6 +268,25 @@ describe('several stops', () => {
     expect(lab.band.link.isClosed).toBe(true);
   });
 
+  it('a stop ends a start that does not come to its end, and leaves nothing', async () => {
+    for (const [timeout, patience] of [
+      [null, 5],
+      [20, 20],
+    ] as const) {
+      const lab = agentLab();
+      const me = lab.band.hold('getMe');
+      const starting = lab.agent.start();
+      const outcome = expect(starting).rejects.toThrow('stopped before it was online');
+      await me.met;
+      const stopping = lab.agent.stop(timeout);
+      await lab.clock.advance(patience * 1_000 - 1);
+      await lab.clock.advance(1);
+      await outcome;
+      expect(await stopping).toBe(true);
+      expect(lab.clock.pending).toBe(0);
+    }
+  });
+
   it('a start during a stop waits for it and then starts', async () => {
     const lab = await started(agentLab());
     const stopping = lab.agent.stop();
