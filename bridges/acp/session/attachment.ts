@@ -6,6 +6,8 @@ import type { Editor } from '../client/editor.js';
 /** Bytes of one session that may wait for one editor before the room waits for the editor. */
 const HIGH_WATER_BYTES = 262_144;
 const REMEMBERED_REPLAY_IDS = 1_000;
+/** Live messages wait in the room; only what the bridge itself says is held here. */
+const MAX_HELD_UPDATES = 100;
 
 /**
  * One editor's view of one session. It opens once the answer that introduces the session is on the wire; until then
@@ -17,6 +19,7 @@ export class Attachment {
   readonly sessionId: string;
   readonly #opened = deferred();
   readonly #replayed = new BoundedMap<string, true>(REMEMBERED_REPLAY_IDS);
+  readonly #held: SessionUpdate[] = [];
   #isOpen = false;
   #waitingBytes = 0;
   #lastWrite: Promise<void> = Promise.resolve();
@@ -30,7 +33,16 @@ export class Attachment {
     return this.#isOpen;
   }
 
+  /** The session is introduced: what was held goes out. */
   open(): void {
+    this.#isOpen = true;
+    for (const update of this.#held.splice(0)) this.#write(update);
+    this.#opened.resolve();
+  }
+
+  /** It will not open, or not any more: what was held is dropped, and whoever waits for it goes on. */
+  abandon(): void {
+    this.#held.length = 0;
     this.#isOpen = true;
     this.#opened.resolve();
   }
@@ -48,7 +60,18 @@ export class Attachment {
     return this.#replayed.has(messageId);
   }
 
+  /** Sends an update, or holds it until the session is introduced. */
   send(update: SessionUpdate): void {
+    if (this.#isOpen) this.#write(update);
+    else if (this.#held.length < MAX_HELD_UPDATES) this.#held.push(update);
+  }
+
+  /** Sends a piece of a replay, which comes before the session is introduced. */
+  replay(update: SessionUpdate): void {
+    this.#write(update);
+  }
+
+  #write(update: SessionUpdate): void {
     const bytes = roughBytes(update);
     this.#waitingBytes += bytes;
     this.#lastWrite = this.editor.update(this.sessionId, update).then(() => {

@@ -94,7 +94,7 @@ export async function refill(
     });
     for (const update of updates) {
       signal.throwIfAborted();
-      attachment.send(update);
+      attachment.replay(update);
       await attachment.drained(signal);
     }
     for (const { id } of history.texts) attachment.replayed(id);
@@ -128,6 +128,7 @@ function adopt(
   const mcpServers = summarizeMcp(params.mcpServers);
   const isNew = session.cwd === null;
   if (isNew) {
+    session.sessionId = marker.sessionId;
     session.choices = restoredChoices(deps.options, marker);
     session.contextDue = !hasPrompt;
     session.titleDue = !hasPrompt;

@@ -35,7 +35,8 @@ export interface SessionSeed {
 /** One room and the editors that look at it: who is there, which prompt runs, which wait, what is owed. */
 export class Session {
   readonly roomId: string;
-  readonly sessionId: string;
+  /** What the newest marker calls it: the room's id, or the id that another bridge gave. */
+  sessionId: string;
   readonly principal: string | null;
   readonly debts = new Debts();
   readonly people: RoomPeople;
@@ -115,7 +116,7 @@ export class Session {
     const before = this.attachmentOf(editor);
     if (before) {
       this.#attachments.delete(before);
-      before.open();
+      before.abandon();
     }
     const attachment = new Attachment(editor, sessionId);
     this.#attachments.add(attachment);
@@ -128,8 +129,7 @@ export class Session {
     const attachment = this.attachmentOf(editor);
     if (!attachment) return;
     this.#attachments.delete(attachment);
-    // Whoever waits for it to open waits for nothing now.
-    attachment.open();
+    attachment.abandon();
     this.lastUsedAt = this.#deps.clock.now();
     this.#prompts.cancelWhere((job) => job.attachment.editor === editor);
   }
@@ -153,7 +153,7 @@ export class Session {
     this.#gone = true;
     this.breakTurn('cancelled');
     this.markers.flush();
-    for (const attachment of this.#attachments) attachment.open();
+    for (const attachment of this.#attachments) attachment.abandon();
     this.#attachments.clear();
   }
 

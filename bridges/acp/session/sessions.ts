@@ -193,6 +193,7 @@ export class Sessions {
     const access = await this.#deps.gate.ready(signal);
     const found = await locateRoom(access, sessionId, editor.principal, this.#deps.index, signal);
     let session = this.#byRoom.get(found.roomId);
+    if (session && session.principal !== editor.principal) throw new AcpFault('unknown_session', { sessionId });
     if (!session) {
       this.#makeRoom();
       session = new Session(this.#deps, {

@@ -189,6 +189,20 @@ describe('session/load', () => {
     ).toEqual([]);
   });
 
+  it('P-139 keeps the id that another bridge gave, also in the markers it writes itself', async () => {
+    const band = new FakeBand([codex]);
+    const alias = 'cd'.repeat(16);
+    const room = pastRoom(band, 1, { marker: { acp_session_id: alias } });
+    const lab = await start({ band });
+    await load(lab.ed, alias, { cwd: '/moved' });
+    await lab.clock.advance(2_000);
+    expect(band.of('postEvent').at(-1)?.args).toMatchObject({ metadata: { acp_session_id: alias, acp_cwd: '/moved' } });
+    const again = await start({ band });
+    const { result } = await again.ed.request('session/list', {});
+    expect(result?.sessions).toEqual([expect.objectContaining({ sessionId: alias, cwd: '/moved' })]);
+    expect((await load(again.ed, alias)).result?._meta['band.ai']['roomId']).toBe(room.id);
+  });
+
   it('P-140 forged markers make no session', async () => {
     const band = new FakeBand([codex]);
     const room = band.addRoom();
@@ -383,6 +397,17 @@ describe('principals', () => {
     ).toBe(-32_002);
     expect((await bob.request('session/delete', { sessionId: mine })).result).toEqual({});
     expect(await ids(lab.ed)).toEqual([mine]);
+    const heard = bob.frames.length;
+    const refused = bob.ask('session/load', { sessionId: mine, cwd, mcpServers: [] });
+    const prompt = lab.ed.prompt(mine, 'a secret');
+    await lab.ed.settle();
+    await lab.band.say(lab.band.room(mine), codex, 'told');
+    await lab.clock.advance(300);
+    expect(lab.ed.answerTo(prompt)?.result?.stopReason).toBe('end_turn');
+    expect(
+      bob.frames.slice(heard).map(({ id }) => id),
+      'nothing of it reaches him',
+    ).toEqual([refused]);
   });
 });
 
