@@ -195,7 +195,9 @@ describe('a stream', () => {
     for (const stream of [done, asked]) {
       const events = await stream.rest();
       expect(events.every(({ result }) => typeof result.kind === 'string')).toBe(true);
-      expect(events.map(({ result }) => result.final)).toEqual(events.map((_, at) => at === events.length - 1));
+      expect(events.map(({ result }) => result.final === true)).toEqual(
+        events.map((_, at) => at === events.length - 1),
+      );
     }
   });
 

@@ -20,7 +20,7 @@ export interface Content extends Task {
   readonly totalSize: number;
   readonly pageSize: number;
   readonly kind: string;
-  readonly final: boolean;
+  readonly final?: boolean;
   readonly artifact: { readonly artifactId: string; readonly parts: readonly Record<string, unknown>[] };
 }
 

@@ -1,0 +1,235 @@
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
+import { refusal, taskEnded, taskUnknown } from '../errors.js';
+import type { PublishedPeer } from '../peers/directory.js';
+import { isInterrupted, isTerminal, type Message } from '../wire.js';
+import type { Context } from './contexts.js';
+import type { EngineCore } from './core.js';
+import { removeFromLane } from './lanes.js';
+import type { TaskView } from './log.js';
+import type { TaskRow } from './records.js';
+import { claimPuts, findRepeat, fingerprintOf, type Claim } from './repeats.js';
+import { followUp } from './steps.js';
+
+export interface SendRequest {
+  readonly owner: string;
+  readonly peer: PublishedPeer;
+  /** In the 1.0 form, checked; `taskId` continues a task. */
+  readonly message: Message;
+}
+
+export interface FoundTask {
+  readonly row: TaskRow;
+  readonly view: TaskView;
+}
+
+const RETRY_AFTER_MS = 5_000;
+
+/** Takes requests in: as a new task, as a further message of one, or as a repeat of what was taken in before. */
+export class Acceptance {
+  readonly #core: EngineCore;
+  #accepting = 0;
+  #order = 0;
+
+  constructor(core: EngineCore) {
+    this.#core = core;
+  }
+
+  /**
+   * Stores a message as a new task, or adds it to the one it names; a repeat finds the first one's task. The task is
+   * on disk when this resolves; the post into the room follows.
+   *
+   * @throws {GatewayError} `A2A_MESSAGE_ID_REUSED`, `A2A_TASK_UNKNOWN`, `A2A_TASK_ENDED`, `A2A_TASK_BUSY`,
+   *   `A2A_PARAMS` (the context does not fit the task, the text is empty or too long), `A2A_CONTENT_TYPE`,
+   *   `A2A_CONTEXT_BUSY`, `A2A_TASK_LIMIT`, `A2A_CAPACITY`, `A2A_BAND_DOWN`, `A2A_NOT_READY`, `A2A_STOPPING`
+   */
+  async send(request: SendRequest): Promise<string> {
+    const { owner, peer, message } = request;
+    this.#core.textOf(message, peer);
+    const claim: Claim = {
+      key: this.#core.deps.keys.repeat(owner, peer.id, message.messageId),
+      messageId: message.messageId,
+      fingerprint: fingerprintOf(message),
+    };
+    const earlier = await this.#repeat(claim);
+    if (earlier !== null) return earlier;
+    if (this.#core.stopping) throw new GatewayError('A2A_STOPPING');
+    try {
+      return message.taskId === undefined
+        ? await this.#accept(request, claim)
+        : await this.#append(request, message.taskId, claim);
+    } catch (error) {
+      // A copy of the same message was faster.
+      const first = isGatewayError(error, 'STORE_CONFLICT') ? await this.#repeat(claim) : null;
+      if (first === null) throw error;
+      return first;
+    }
+  }
+
+  /** The principal's task at this peer. @throws {GatewayError} `A2A_TASK_UNKNOWN` */
+  async read(owner: string, peerId: string, taskId: string): Promise<FoundTask> {
+    const found = await this.#core.book.read(taskId);
+    if (found?.row.owner !== owner || found.row.peerId !== peerId) throw taskUnknown();
+    return found;
+  }
+
+  async #accept(request: SendRequest, claim: Claim): Promise<string> {
+    const { owner, message } = request;
+    const { newId } = this.#core.deps;
+    this.#requireCapacity(owner);
+    this.#accepting += 1;
+    try {
+      const isNew = message.contextId === undefined;
+      const context = await this.#core.contexts.open(owner, message.contextId ?? newId(), isNew);
+      try {
+        return await this.#acceptInto(context, request, claim);
+      } finally {
+        this.#core.contexts.close(context);
+      }
+    } finally {
+      this.#accepting -= 1;
+    }
+  }
+
+  async #acceptInto(context: Context, { owner, peer, message }: SendRequest, claim: Claim): Promise<string> {
+    const { newId, keys, options } = this.#core.deps;
+    const lane = await this.#core.lanes.enter(context, peer.id);
+    try {
+      const held = (lane.running === null ? 0 : 1) + lane.queue.length + lane.coming;
+      if (held > options.laneQueue) throw new GatewayError('A2A_CONTEXT_BUSY', { retryAfterMs: RETRY_AFTER_MS });
+      lane.coming += 1;
+      const now = this.#core.now();
+      const { contextId } = context.record;
+      const ids = { id: newId(), owner, peerId: peer.id, contextId, order: this.#nextOrder(now) };
+      const row = newRow(ids, message.messageId, now);
+      const stored: Message = { ...message, taskId: row.id, contextId: row.contextId };
+      const { addressed } = context.record;
+      context.record = {
+        ...context.record,
+        lastUsedAt: now,
+        addressed: addressed.includes(peer.id) ? addressed : [...addressed, peer.id],
+      };
+      try {
+        const status = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date(now).toISOString() } as const;
+        const task = await this.#core.book.create(
+          row,
+          [
+            { kind: 'message', message: stored },
+            { kind: 'status', status },
+          ],
+          [
+            ...this.#core.contexts.puts(context),
+            ...claimPuts(claim, row.id, keys, now, options.idempotency.windowSeconds * 1_000),
+          ],
+        );
+        this.#core.fresh.add(row.id);
+        lane.queue.push(row.id);
+        this.#core.armExpiry(task);
+      } catch (error) {
+        context.saved = null;
+        throw error;
+      } finally {
+        lane.coming -= 1;
+      }
+      this.#core.counters.accepted.inc();
+      this.#core.deps.log.info(
+        { taskId: row.id, contextId: row.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
+        'a2a task accepted',
+      );
+      this.#core.kick(lane);
+      return row.id;
+    } finally {
+      this.#core.lanes.leave(lane);
+    }
+  }
+
+  async #append({ owner, peer, message }: SendRequest, taskId: string, claim: Claim): Promise<string> {
+    const found = await this.read(owner, peer.id, taskId);
+    if (message.contextId !== undefined && message.contextId !== found.row.contextId) {
+      throw new GatewayError('A2A_PARAMS', {
+        details: { violations: [{ field: 'message.contextId', description: 'does not belong to message.taskId' }] },
+      });
+    }
+    if (isTerminal(found.row.state)) throw taskEnded(found.row.state);
+    this.#requireBand();
+    const { keys, options } = this.#core.deps;
+    const stored: Message = { ...message, taskId, contextId: found.row.contextId };
+    const lane = this.#core.laneOf(found.row);
+    const now = this.#core.now();
+    const after = await this.#core.change(taskId, (task) => {
+      const { state } = task.row;
+      if (!isInterrupted(state) && peer.conversation.followup === 'reject') throw refusal('A2A_TASK_BUSY', { state });
+      const change = followUp(task, stored, now);
+      return {
+        ...change,
+        also: claimPuts(claim, taskId, keys, now, options.idempotency.windowSeconds * 1_000),
+      };
+    });
+    if (!after) throw taskEnded((await this.read(owner, peer.id, taskId)).row.state);
+    this.#core.deps.log.info(
+      { taskId, contextId: stored.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
+      'a2a follow-up accepted',
+    );
+    if (lane) {
+      if (lane.running !== taskId && !lane.queue.includes(taskId)) {
+        removeFromLane(lane, taskId);
+        lane.queue.push(taskId);
+      }
+      this.#core.kick(lane);
+    }
+    return taskId;
+  }
+
+  #repeat(claim: Claim): Promise<string | null> {
+    return findRepeat(
+      this.#core.deps.store,
+      claim,
+      this.#core.now(),
+      this.#core.deps.options.idempotency.windowSeconds * 1_000,
+    );
+  }
+
+  #requireCapacity(owner: string): void {
+    const { limits } = this.#core.deps.options;
+    this.#requireBand();
+    if (this.#core.book.openCountOf(owner) >= limits.openTasksPerPrincipal) {
+      throw new GatewayError('A2A_TASK_LIMIT', { retryAfterMs: RETRY_AFTER_MS });
+    }
+    if (this.#core.book.openCount + this.#accepting >= limits.openTasks) {
+      throw new GatewayError('A2A_CAPACITY', { retryAfterMs: RETRY_AFTER_MS });
+    }
+  }
+
+  #requireBand(): void {
+    if (this.#core.deps.health.refuses) throw new GatewayError('A2A_BAND_DOWN', { retryAfterMs: RETRY_AFTER_MS });
+  }
+
+  #nextOrder(now: number): number {
+    this.#order = Math.max(this.#order + 1, now * 1_000);
+    return this.#order;
+  }
+}
+function newRow(
+  ids: Pick<TaskRow, 'id' | 'owner' | 'peerId' | 'contextId' | 'order'>,
+  messageId: string,
+  now: number,
+): TaskRow {
+  return {
+    v: 1,
+    ...ids,
+    state: 'TASK_STATE_SUBMITTED',
+    seq: 0,
+    createdAt: now,
+    stateAt: now,
+    lastEventAt: now,
+    lastActivityAt: now,
+    pending: [messageId],
+    posted: 0,
+    lastPostId: null,
+    replies: 0,
+    unanswered: 0,
+    lastReplyAt: null,
+    moreFollows: false,
+    parked: false,
+    resultTexts: [],
+  };
+}

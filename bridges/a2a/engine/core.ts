@@ -1,0 +1,245 @@
+import { Background } from '../../../src/base/async.js';
+import { backoffMs } from '../../../src/base/backoff.js';
+import type { Clock } from '../../../src/base/clock.js';
+import { isGatewayError } from '../../../src/base/errors.js';
+import type { Logger } from '../../../src/base/log.js';
+import type { Counter, Metrics } from '../../../src/base/metrics.js';
+import type { StateStore } from '../../../src/store/port.js';
+import type { BandCalls, BandHealth } from '../band.js';
+import type { ReadReply } from '../convert/directive.js';
+import type { Self } from '../convert/from-band.js';
+import { toBandText } from '../convert/to-band.js';
+import type { PublishedPeer } from '../peers/directory.js';
+import { conversationOf, type A2AOptions, type ConversationSettings } from '../settings.js';
+import { isInterrupted, isTerminal, type Message } from '../wire.js';
+import { TaskBook, type Change, type OpenTask } from './book.js';
+import { Completion } from './completion.js';
+import { Contexts } from './contexts.js';
+import { DeliveryStates } from './delivery.js';
+import { Lanes, removeFromLane, type Lane } from './lanes.js';
+import type { Reason } from './reasons.js';
+import { contextKeyOf, type RecordKeys, type TaskRow } from './records.js';
+import { completion, failure, parking } from './steps.js';
+import { TaskTimers } from './timers.js';
+
+export interface EngineDeps {
+  readonly store: StateStore;
+  /** The store outlives the process, so open tasks wait for the next start. */
+  readonly durable: boolean;
+  readonly keys: RecordKeys;
+  readonly rest: BandCalls;
+  readonly health: BandHealth;
+  readonly options: A2AOptions;
+  readonly self: Self;
+  readonly peers: {
+    byId(peerId: string): PublishedPeer | null;
+    remove(peerId: string): void;
+    /** Resolves once the directory was read. */
+    whenReady(signal: AbortSignal): Promise<void>;
+  };
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly newId: () => string;
+  readonly random: () => number;
+  readonly readReply: ReadReply;
+  readonly findBinding: (
+    owner: string,
+    contextId: string,
+  ) => Promise<{ roomId: string; peers: readonly string[] } | null>;
+}
+
+const STORE_RETRY = { baseMs: 50, maxMs: 2_000 } as const;
+
+/**
+ * What every part of the engine works with: the tasks, their lanes and timers, and the one way to change a task. After
+ * each change the task gets its place in its lane and its timers anew.
+ */
+export class EngineCore {
+  readonly deps: EngineDeps;
+  readonly book: TaskBook;
+  readonly contexts: Contexts;
+  readonly lanes: Lanes;
+  readonly delivery: DeliveryStates;
+  readonly completion: Completion;
+  readonly timers: TaskTimers;
+  readonly background: Background;
+  /** Aborts what is still under way at the end of a stop. */
+  readonly work = new AbortController();
+  /** Aborts waits and streams at the beginning of a stop. */
+  readonly readers = new AbortController();
+  /** Tasks of this process, whose posts no earlier process can have made. */
+  readonly fresh = new Set<string>();
+  readonly counters: Readonly<Record<'accepted' | 'ended' | 'late' | 'unmatched', Counter>>;
+  stopping = false;
+  /** Wakes a lane's worker; set once, by the worker. */
+  kick: (lane: Lane) => void = () => undefined;
+
+  constructor(deps: EngineDeps) {
+    this.deps = deps;
+    const { store, keys, clock, rest, log, metrics } = deps;
+    this.book = new TaskBook(store, keys);
+    this.contexts = new Contexts({ store, keys, clock, findBinding: deps.findBinding });
+    this.lanes = new Lanes(store, keys, this.contexts);
+    this.delivery = new DeliveryStates(rest);
+    this.timers = new TaskTimers(clock);
+    this.background = new Background((error) => {
+      if (!this.work.signal.aborted) log.error({ err: error }, 'a step of the task engine failed');
+    });
+    this.completion = new Completion({
+      clock,
+      timers: this.timers,
+      delivery: this.delivery,
+      signal: this.work.signal,
+      background: (work) => {
+        this.background.run(work);
+      },
+      complete: (taskId, owing) => {
+        this.later(() => this.complete(taskId, owing));
+      },
+      peerFailed: (taskId) => {
+        this.later(() => this.fail(taskId, 'PEER_FAILED'));
+      },
+      find: (taskId) => this.book.find(taskId),
+    });
+    this.counters = {
+      accepted: metrics.counter('band_a2a_tasks_total', 'Tasks accepted'),
+      ended: metrics.counter('band_a2a_tasks_ended_total', 'Tasks ended, by state', ['state']),
+      late: metrics.counter('band_a2a_late_replies_total', 'Replies that came after the end of their task'),
+      unmatched: metrics.counter('band_a2a_unmatched_replies_total', 'Replies that belong to no task'),
+    };
+  }
+
+  // Ends and timers
+
+  async complete(taskId: string, owing: boolean): Promise<void> {
+    await this.durably(() =>
+      this.change(taskId, (task) => {
+        const change = completion(task, this.now());
+        const lane = this.laneOf(task.row);
+        return change && lane && owing ? this.withDebt(lane, task, change) : change;
+      }),
+    );
+  }
+
+  async fail(taskId: string, reason: Reason, uncertainPost = false): Promise<void> {
+    const { newId } = this.deps;
+    const after = await this.durably(() =>
+      this.change(taskId, (task) => {
+        const change = failure(task, reason, newId, this.now());
+        const lane = this.laneOf(task.row);
+        const owes = reason === 'PEER_TIMEOUT' || reason === 'EXPIRED' || uncertainPost;
+        return change && lane && owes ? this.withDebt(lane, task, change, uncertainPost) : change;
+      }),
+    );
+    if (after) this.deps.log.info({ taskId, reason, peer: after.row.peerId }, 'a2a task failed');
+  }
+
+  async #silence(taskId: string): Promise<void> {
+    const task = this.book.find(taskId);
+    if (!task) return;
+    const settings = this.settingsOf(task.row.peerId);
+    if (settings.onTimeout === 'fail') {
+      await this.fail(taskId, 'PEER_TIMEOUT');
+      return;
+    }
+    const name = this.deps.peers.byId(task.row.peerId)?.name ?? 'The agent';
+    await this.durably(() => this.change(taskId, (open) => parking(open, name, this.deps.newId, this.now())));
+  }
+
+  armSilence({ row }: OpenTask, { responseTimeoutMs }: ConversationSettings, elapsedMs = 0): void {
+    if (responseTimeoutMs === null || row.state !== 'TASK_STATE_WORKING' || row.posted === 0) return;
+    this.timers.set(row.id, 'silence', responseTimeoutMs - elapsedMs, () => {
+      this.later(() => this.#silence(row.id));
+    });
+  }
+
+  armExpiry({ row }: OpenTask, elapsedMs = 0): void {
+    this.timers.set(row.id, 'expiry', this.deps.options.tasks.ttlSeconds * 1_000 - elapsedMs, () => {
+      this.later(() => this.fail(row.id, 'EXPIRED'));
+    });
+  }
+  // The common end of every step
+
+  /** One step of a task, and what follows from it. @returns null when nothing was done */
+  async change(taskId: string, decide: (task: OpenTask) => Change | null): Promise<OpenTask | null> {
+    const after = await this.book.change(taskId, decide);
+    if (after) this.#arrange(after);
+    return after;
+  }
+
+  /** Gives a task its place in its lane, and its timers, after a step. */
+  #arrange(task: OpenTask): void {
+    const { row } = task;
+    const lane = this.laneOf(row);
+    if (isTerminal(row.state)) {
+      this.timers.clearAll(row.id);
+      this.completion.forget(row.id);
+      this.fresh.delete(row.id);
+      this.counters.ended.inc({ state: row.state.slice('TASK_STATE_'.length).toLowerCase() });
+      if (lane) {
+        removeFromLane(lane, row.id);
+        this.kick(lane);
+      }
+      return;
+    }
+    if (!this.stopping) this.armExpiry(task);
+    if (!lane) return;
+    if (isInterrupted(row.state)) {
+      this.timers.clear(row.id, 'silence', 'settle', 'hold', 'poll');
+      if (lane.interrupted.includes(row.id)) return;
+      removeFromLane(lane, row.id);
+      lane.interrupted.push(row.id);
+      this.kick(lane);
+    } else if (lane.interrupted.includes(row.id) && row.pending.length === 0) {
+      removeFromLane(lane, row.id);
+      lane.running = row.id;
+    }
+  }
+
+  /** Adds the lane's debt to a step that ends a task whose message may still be answered. */
+  withDebt(lane: Lane, { row }: OpenTask, change: Change, uncertainPost = false): Change {
+    const awaited = (lane.running === row.id && row.posted > 0) || row.parked;
+    if (!awaited && !uncertainPost) return change;
+    lane.record = { ...lane.record, debt: { messageId: row.lastPostId, at: this.now() } };
+    return { ...change, also: [...(change.also ?? []), this.lanes.put(lane)] };
+  }
+
+  laneOf(row: TaskRow): Lane | null {
+    return this.lanes.find(contextKeyOf(row.owner, row.contextId), row.peerId);
+  }
+
+  settingsOf(peerId: string): ConversationSettings {
+    return this.deps.peers.byId(peerId)?.conversation ?? conversationOf(this.deps.options, undefined, 'Agent');
+  }
+
+  textOf(message: Message, peer: PublishedPeer): string {
+    const { options } = this.deps;
+    return toBandText(message.parts, {
+      inputModes: peer.override?.inputModes ?? options.inputModes,
+      inlineChars: options.files.inlineChars,
+      maxChars: peer.conversation.maxMessageChars,
+    });
+  }
+  /** Repeats a step while the store is out of order, until the engine stops. */
+  async durably<T>(step: () => Promise<T>): Promise<T> {
+    const { clock, log, random } = this.deps;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await step();
+      } catch (error) {
+        const transient = isGatewayError(error, 'STORE_IO') || isGatewayError(error, 'STORE_TRIPPED');
+        if (!transient || this.work.signal.aborted) throw error;
+        if (failures === 1) log.error({ err: error }, 'the store refused a step; it is tried again');
+        await clock.sleep(backoffMs(failures, { ...STORE_RETRY, random }), this.work.signal);
+      }
+    }
+  }
+  later(work: () => Promise<void>): void {
+    this.background.run(work);
+  }
+
+  now(): number {
+    return this.deps.clock.now();
+  }
+}
