@@ -5,32 +5,10 @@ import type { Clock } from '../base/clock.js';
 import { GatewayError, isGatewayError, toError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore, StoreChange } from './port.js';
+import type { Ending, Handler, Outcome } from './queue-outcome.js';
 import { type DeadRecord, type QueueRecord, QueueRecords } from './queue-records.js';
 
-/**
- * How a try ended. `done` and `dead` take the record out of the queue in one batch with `changes`, so that what the
- * record led to and its end are on disk together or not at all; `committed` is called once they are.
- */
-export type Outcome =
-  | { readonly kind: 'done'; readonly changes?: readonly StoreChange[]; readonly committed?: () => void }
-  | { readonly kind: 'retry'; readonly afterMs?: number; readonly error: unknown; readonly maybeDelivered?: boolean }
-  /** Nothing was tried: something outside the record has to happen first. Holds the lane, is charged to nobody. */
-  | { readonly kind: 'wait'; readonly afterMs: number }
-  | {
-      readonly kind: 'dead';
-      readonly code: string;
-      readonly reason: string;
-      readonly changes?: readonly StoreChange[];
-      readonly committed?: () => void;
-    };
-
-type Ending = Extract<Outcome, { kind: 'done' | 'dead' }>;
-
-/**
- * Tries one record. A thrown error counts as `retry`, or as `dead` when it is a GatewayError that may not be retried.
- * `signal` aborts when the queue stops.
- */
-export type Handler<T> = (record: QueueRecord<T>, signal: AbortSignal) => Promise<Outcome>;
+export type { Handler, Outcome } from './queue-outcome.js';
 
 export interface DurableQueueOptions<T> {
   store: StateStore;
@@ -63,8 +41,8 @@ export interface StagedPut {
   readonly changes: readonly StoreChange[];
   /** The batch is on disk. */
   committed(): void;
-  /** The batch failed. */
-  abandoned(): void;
+  /** The batch failed, by this error. */
+  abandoned(error?: unknown): void;
 }
 
 interface Slot<T> {
@@ -78,9 +56,13 @@ interface Lane<T> {
   busy: boolean;
   /** Ends the wait before the next try of the lane's head. */
   wake: (() => void) | null;
+  /** It was to be woken while its head was being tried: what that try found may be out of date. */
+  woken: boolean;
 }
 
 const DEFAULTS = { maxRunning: 64, maxWaiting: 10_000, maxDead: 1_000, maxFailures: 10 };
+/** Ends of the process, beyond the failed tries, that one record may be charged with. */
+const MOST_CRASHES = 20;
 const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 60_000 };
 
 /**
@@ -96,6 +78,8 @@ export class DurableQueue<T> {
   readonly #ids = new Set<string>();
   /** Ids whose put is on its way to the disk. */
   readonly #pending = new Map<string, Deferred>();
+  /** Puts that the disk refused: they may be on it nevertheless. */
+  readonly #uncertain = new Map<string, Slot<T>>();
   readonly #stopping = new AbortController();
   #handler: Handler<T> | null = null;
   #running = 0;
@@ -138,12 +122,13 @@ export class DurableQueue<T> {
   async put(item: QueueItem<T>, also: readonly StoreChange[] = []): Promise<boolean> {
     // Another put of this id may be on its way: only its success makes this one a repeat.
     for (let other = this.#pending.get(item.id); other; other = this.#pending.get(item.id)) await other.promise;
+    if (this.#uncertain.size > 0) await this.#lookForUncertain();
     const staged = this.stage(item);
     if (!staged) return false;
     try {
       await this.#options.store.batch([...staged.changes, ...also]);
     } catch (error) {
-      staged.abandoned();
+      staged.abandoned(error);
       throw error;
     }
     staged.committed();
@@ -172,8 +157,21 @@ export class DurableQueue<T> {
         settle();
         this.#enter(slot);
       },
-      abandoned: settle,
+      abandoned: (error) => {
+        if (isGatewayError(error, 'STORE_IO')) this.#uncertain.set(id, slot);
+        settle();
+      },
     };
+  }
+
+  /** What was refused with `STORE_IO` and is on disk after all is taken up: its sender's repeat is none to the disk. */
+  async #lookForUncertain(): Promise<void> {
+    for (const [id, slot] of [...this.#uncertain]) {
+      const stored = await this.#options.store.get(slot.key);
+      if (!this.#uncertain.delete(id) || !stored || this.#ids.has(id)) continue;
+      this.#ids.add(id);
+      this.#enter(slot);
+    }
   }
 
   /** True while a record of this id is being put, waits, or is dead. */
@@ -204,7 +202,11 @@ export class DurableQueue<T> {
 
   /** Ends the waits between tries now: of one lane, or of all. */
   wake(lane?: string): void {
-    for (const [name, state] of this.#lanes) if (lane === undefined || lane === name) state.wake?.();
+    for (const [name, state] of this.#lanes) {
+      if (lane !== undefined && lane !== name) continue;
+      state.woken = true;
+      state.wake?.();
+    }
   }
 
   /** Oldest first. */
@@ -279,7 +281,7 @@ export class DurableQueue<T> {
 
   #laneOf(name: string): Lane<T> {
     let lane = this.#lanes.get(name);
-    if (!lane) this.#lanes.set(name, (lane = { slots: [], busy: false, wake: null }));
+    if (!lane) this.#lanes.set(name, (lane = { slots: [], busy: false, wake: null, woken: false }));
     return lane;
   }
 
@@ -296,6 +298,7 @@ export class DurableQueue<T> {
       if (!handler || !slot) return;
       this.#running += 1;
       lane.busy = true;
+      lane.woken = false;
       if (await this.#try(handler, slot)) lane.slots.shift();
       lane.busy = false;
       this.#running -= 1;
@@ -309,7 +312,7 @@ export class DurableQueue<T> {
   /** Waits until the lane's head may be tried; `wake` and `stop` cut it short. */
   async #pause(lane: Lane<T>): Promise<void> {
     const pauseMs = (lane.slots[0]?.notBefore ?? 0) - this.#options.clock.now();
-    if (pauseMs <= 0 || !this.#handler) return;
+    if (pauseMs <= 0 || lane.woken || !this.#handler) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#options.clock.after(pauseMs, resolve);
       lane.wake = () => {
@@ -322,11 +325,14 @@ export class DurableQueue<T> {
 
   /** @returns whether the slot has left the queue */
   async #try(handler: Handler<T>, slot: Slot<T>): Promise<boolean> {
-    const outcome = this.#judge(slot, await this.#outcomeOf(handler, slot.record));
+    const outcome = this.#crashed(slot) ?? this.#judge(slot, await this.#outcomeOf(handler, slot.record));
     const { store, clock, log, prefix, backoff } = this.#options;
     try {
       if (outcome.kind === 'wait') {
         slot.notBefore = clock.now() + outcome.afterMs;
+        if (!outcome.maybeDelivered || slot.record.maybeDelivered) return false;
+        slot.record = { ...slot.record, maybeDelivered: true };
+        await store.batch([this.#records.put(slot.key, slot.record)]);
         return false;
       }
       if (outcome.kind === 'retry') {
@@ -339,6 +345,7 @@ export class DurableQueue<T> {
       log.error({ err: error, queue: prefix, id: slot.record.id }, 'end of a queued record not stored');
       slot.record = { ...slot.record, maybeDelivered: true };
       slot.notBefore = clock.now() + backoffMs(slot.record.failures + 1, backoff);
+      if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
       return false;
     }
     await this.#ended(slot.record.id, outcome);
@@ -364,12 +371,19 @@ export class DurableQueue<T> {
     }
   }
 
+  /** A record that ends the process whenever it is tried would do so for ever. */
+  #crashed({ record }: Slot<T>): Outcome | null {
+    if (record.failures < this.#options.maxFailures + MOST_CRASHES) return null;
+    return { kind: 'dead', code: 'CRASH_LOOP', reason: 'The process ended too often while this was being handled.' };
+  }
+
   /** Charges a failed try to the record, and ends one that has failed too often. */
   #judge(slot: Slot<T>, outcome: Outcome): Outcome {
     if (outcome.kind !== 'retry') return outcome;
     const { clock, log, prefix, maxFailures, backoff } = this.#options;
-    // A try that ended because the queue stops is not the record's fault.
-    const failures = slot.record.failures + (this.#handler === null ? 0 : 1);
+    // A try that ended because the queue stops, or the disk refuses, is not the record's fault.
+    const innocent = this.#handler === null || isStoreFault(outcome.error);
+    const failures = slot.record.failures + (innocent ? 0 : 1);
     if (failures >= maxFailures) {
       const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
       return { kind: 'dead', code, reason: toError(outcome.error).message };
@@ -392,19 +406,22 @@ export class DurableQueue<T> {
   /** What follows once the end is on disk; a failure here must not bring the record back. */
   async #ended(id: string, outcome: Ending): Promise<void> {
     const { log, prefix, maxDead } = this.#options;
+    if (outcome.kind === 'done') this.#ids.delete(id);
+    else this.#deadCount += 1;
     try {
-      if (outcome.kind === 'done') this.#ids.delete(id);
-      else {
-        this.#deadCount += 1;
+      outcome.committed?.();
+      if (outcome.kind === 'dead') {
         log.error({ queue: prefix, id, code: outcome.code, reason: outcome.reason }, 'queued record given up');
         if (this.#deadCount > maxDead) {
           const [oldest] = await this.#records.listDead(1);
           if (oldest) await this.dropDead(oldest.dead.id);
         }
       }
-      outcome.committed?.();
     } catch (error) {
       log.error({ err: error, queue: prefix, id }, 'what follows a queued record failed');
     }
   }
 }
+
+const isStoreFault = (error: unknown): boolean =>
+  isGatewayError(error, 'STORE_TRIPPED') || isGatewayError(error, 'STORE_IO');

@@ -5,7 +5,7 @@ import type { CancelTimer, Clock } from '../../../src/base/clock.js';
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { DeadLetters } from '../../../src/core/bridge.js';
-import type { Outcome, QueueItem } from '../../../src/store/durable-queue.js';
+import type { Outcome, QueueItem, StagedPut } from '../../../src/store/durable-queue.js';
 import { Inbox } from '../../../src/store/inbox.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
@@ -240,7 +240,7 @@ export class Outbox {
         items.push(tellItem(thread, `${notice} (${slackError}, reference ${ref})`));
       }
     }
-    const staged = items.flatMap((item) => this.inbox.queue.stage(item) ?? []);
+    const staged = this.#stageAll(items);
     return {
       kind: 'dead',
       code: slackError,
@@ -251,7 +251,25 @@ export class Outbox {
         meters.dead.inc({ side: 'outbox', cause: FAULT_ROWS.has(slackError) ? slackError : 'other' });
         this.#settle(id, { state: 'failed', ...end });
       },
+      abandoned: () => {
+        for (const put of staged) put.abandoned();
+      },
     };
+  }
+
+  /** All or none: what is staged and never put would count as known for ever. */
+  #stageAll(items: readonly QueueItem<Job>[]): readonly StagedPut[] {
+    const staged: StagedPut[] = [];
+    try {
+      for (const item of items) {
+        const put = this.inbox.queue.stage(item);
+        if (put) staged.push(put);
+      }
+      return staged;
+    } catch (error) {
+      for (const put of staged) put.abandoned();
+      throw error;
+    }
   }
 
   #postpone(lane: string): void {
