@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -144,6 +145,19 @@ describe('band-gateway acp on standard input and output', () => {
       data: { reason: 'frame_too_large', maxBytes: 100_000 },
     });
     expect((await acp.request('session/list', {})).result).toBeDefined();
+  });
+
+  it('P-162 noise on the pipe corrupts nothing: every line out is a frame, and the next request works', async () => {
+    const acp = start();
+    await acp.initialize();
+    for (let i = 0; i < 400; i += 1) {
+      const noise = randomBytes(1 + (i % 300));
+      acp.write(noise);
+      if (i % 3 === 0) acp.write('{"jsonrpc":"2.0","id":');
+      acp.write('\n');
+    }
+    expect((await acp.request('session/list', {})).result).toBeDefined();
+    acp.checkOutput();
   });
 
   it.each(['idle', 'in a prompt'])('P-009 leaves with 0 soon after its input ends, %s', async (when) => {
