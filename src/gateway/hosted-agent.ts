@@ -233,7 +233,9 @@ export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
     },
     async stop() {
       stopping.abort(new Error('The service stops.'));
-      const whole = await discard(deps.stopTimeoutSeconds);
+      // An Agent that is not online yet has no turns to wait for, only a platform that may not answer.
+      const patience = state === 'running' ? deps.stopTimeoutSeconds : Math.min(1, deps.stopTimeoutSeconds);
+      const whole = await discard(patience);
       await loop;
       // A bridge that was being opened meanwhile.
       await discard(null);

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
 import { startDemo, type Demo } from '../../src/gateway/demo.js';
@@ -131,6 +132,29 @@ describe('a service from a settings file', () => {
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     program.kill();
     expect(await program.ended).toBe(0);
+  });
+
+  it('stops at once while the platform does not answer at all', async () => {
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const cwd = await tempFolder();
+    const program = startProgram(['start', '--bridge', 'a2a', '--agent-id', 'x', '--a2a-auth-anonymous', 'loopback'], {
+      cwd,
+      env: {
+        PORT: '0',
+        BAND_API_KEY: 'band_a_some_key',
+        BAND_REST_URL: `http://127.0.0.1:${port}`,
+        BAND_WS_URL: `ws://127.0.0.1:${port}/websocket`,
+      },
+    });
+    const [, url = ''] = await program.until(/^Gateway at (\S+) for /);
+    await readiness(url, ({ blockers }) => blockers[0]?.name === 'agent.agent');
+    const told = performance.now();
+    program.kill();
+    expect(await program.ended).toBe(0);
+    expect(performance.now() - told).toBeLessThan(8_000);
   });
 
   it('refuses a second process on its data directory', async () => {
