@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -303,11 +303,15 @@ describe('band-gateway acp on standard input and output', () => {
     expect((await acp.request('session/new', { cwd: '/x', mcpServers: [] })).result).toBeDefined();
   });
 
-  it('P-020 P-163 with credentials nothing asks to sign in, and initialize is answered within a second', async () => {
+  it('P-020 P-163 with credentials nothing asks to sign in, and initialize is answered within a second of the start', async () => {
+    const before = performance.now();
+    spawnSync(process.execPath, ['-e', '0']);
+    // On a machine that is busy with other tests, a second is what it would be on an idle one.
+    const limitMs = Math.max(1_000, 15 * (performance.now() - before));
     const acp = start();
     const { result } = await acp.initialize();
+    expect(performance.now() - acp.startedAt).toBeLessThan(limitMs);
     expect(result?.authMethods).toEqual([]);
-    expect(performance.now() - acp.startedAt).toBeLessThan(Number(process.env['ACP_START_MS'] ?? 2_000));
   });
 
   it('P-001 answers initialize while Band accepts connections and never speaks', async () => {
