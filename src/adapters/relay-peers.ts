@@ -1,3 +1,4 @@
+import { abortable } from '../base/async.js';
 import type { Clock } from '../base/clock.js';
 import { GatewayError } from '../base/errors.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
@@ -32,10 +33,11 @@ export class RelayPeers {
   /** @throws {GatewayError} what the platform throws */
   async all(signal?: AbortSignal): Promise<readonly RelayPeer[]> {
     if (this.#clock.now() - this.#readAt > FRESH_MS) {
-      this.#reading ??= this.#read(signal).finally(() => {
+      // Read for everybody who waits: none of them may end it for the others.
+      this.#reading ??= this.#read().finally(() => {
         this.#reading = null;
       });
-      await this.#reading;
+      await abortable(this.#reading, signal);
     }
     return this.#peers;
   }
@@ -45,10 +47,10 @@ export class RelayPeers {
     return findPeer(await this.all(signal), word);
   }
 
-  async #read(signal?: AbortSignal): Promise<void> {
+  async #read(): Promise<void> {
     const found: RelayPeer[] = [];
     for (let page = 1; page <= MAX_PAGES; page += 1) {
-      const { data, totalPages } = await this.#rest.listPeers({ page, pageSize: PAGE_SIZE, signal });
+      const { data, totalPages } = await this.#rest.listPeers({ page, pageSize: PAGE_SIZE });
       found.push(...data.filter(({ type }) => type === 'Agent').map(toRelayPeer));
       if (page >= totalPages || data.length < PAGE_SIZE) break;
     }

@@ -6,7 +6,7 @@ const waitSchema = z.object({
   /** The peer that owes an answer. */
   peerId: z.string(),
   peerName: z.string(),
-  /** The message that was asked, by its id outside. */
+  /** The handing-over of the message that was asked. */
   messageId: z.string(),
   /** Milliseconds since the epoch. */
   since: z.number(),
@@ -21,15 +21,18 @@ const talkSchema = z.object({
   /** Peers that were brought into the room. */
   peerIds: z.array(z.string()),
   waits: z.array(waitSchema),
+  /** What was posted into the room last: by which handing-over, as which message there. */
+  posted: z.array(z.object({ delivery: z.string(), id: z.string() })).default([]),
   /** Answers since a person last wrote. */
   hops: z.number(),
 });
 /** What the relay remembers of one conversation. */
 export type Talk = z.infer<typeof talkSchema>;
 
-const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], hops: 0 };
+const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], posted: [], hops: 0 };
 /** Questions that may be open in one conversation; the oldest is forgotten first. */
 const MAX_WAITS = 20;
+const MAX_POSTED = 50;
 
 /** The relay's memory, one record per room under `prefix`. */
 export class RelayTalks {
@@ -46,7 +49,7 @@ export class RelayTalks {
   async change(roomId: string, change: (talk: Talk) => Talk): Promise<Talk> {
     return await this.#records.change(roomId, (before) => {
       const after = change(before);
-      return { ...after, waits: after.waits.slice(-MAX_WAITS) };
+      return { ...after, waits: after.waits.slice(-MAX_WAITS), posted: after.posted.slice(-MAX_POSTED) };
     });
   }
 

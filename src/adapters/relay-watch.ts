@@ -11,10 +11,13 @@ export interface RelayWatchDeps {
   readonly onError: (error: unknown) => void;
 }
 
+const TELL_AGAIN_MS = 30_000;
+
 /** Tells the person when an answer takes long, and when it has taken too long. One timer per room. */
 export class RelayWatch {
   readonly #deps: RelayWatchDeps;
   readonly #timers = new Map<string, CancelTimer>();
+  #stopped = false;
 
   constructor(deps: RelayWatchDeps) {
     this.#deps = deps;
@@ -25,15 +28,25 @@ export class RelayWatch {
     this.#timers.get(roomId)?.();
     this.#timers.delete(roomId);
     const due = Math.min(...waits.map((wait) => this.#dueAt(wait)));
-    if (!Number.isFinite(due)) return;
+    if (Number.isFinite(due)) this.#tellIn(roomId, Math.max(0, due - this.#deps.clock.now()));
+  }
+
+  /** What could not be said now is said later. */
+  #tellIn(roomId: string, ms: number): void {
     const { clock, onError } = this.#deps;
-    const cancel = clock.after(Math.max(0, due - clock.now()), () => {
-      this.#tell(roomId).catch(onError);
+    if (this.#stopped) return;
+    const cancel = clock.after(ms, () => {
+      this.#timers.delete(roomId);
+      this.#tell(roomId).catch((error: unknown) => {
+        onError(error);
+        if (!this.#timers.has(roomId)) this.#tellIn(roomId, TELL_AGAIN_MS);
+      });
     });
     this.#timers.set(roomId, cancel);
   }
 
   stop(): void {
+    this.#stopped = true;
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
   }

@@ -115,27 +115,32 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
 
   async #ask(roomId: string, message: PlatformMessage, origin: OutsideOrigin, signal: AbortSignal): Promise<void> {
     const outlet = this.#need(this.#outlet);
+    const { delivery } = origin;
     const talk = await this.#talks.get(roomId);
+    if (talk.posted.some((one) => one.delivery === delivery)) {
+      if (talk.waits.some(({ messageId }) => messageId === delivery)) outlet.waiting(roomId, true);
+      return;
+    }
     const chosen = await this.#choose(talk, message.content, origin, signal);
     if (!chosen) {
-      await outlet.notice(roomId, { id: `${message.id}:nobody`, text: await this.#whoThereIs(signal) });
+      await outlet.notice(roomId, { id: `${delivery}:nobody`, text: await this.#whoThereIs(signal) });
       return;
     }
     const { peer, text } = chosen;
+    let posted: string;
     try {
       if (!talk.peerIds.includes(peer.id)) await this.#bringIn(roomId, peer, signal);
       const content = toRoomText(message.senderName ?? 'Somebody', origin.world, text);
-      if (!(origin.maybeDelivered && (await this.#wasPosted(roomId, content, origin, signal)))) {
-        await this.#post(roomId, peer, content, signal);
-      }
+      const earlier = origin.maybeDelivered ? await this.#findPosted(roomId, content, talk, origin, signal) : null;
+      posted = earlier ?? (await this.#post(roomId, peer, content, signal));
     } catch (error) {
       if (!isGatewayError(error, 'RELAY_PEER_GONE')) throw error;
       const text = `${peer.name} cannot be reached from here any more.`;
-      await outlet.notice(roomId, { id: `${message.id}:gone`, text });
+      await outlet.notice(roomId, { id: `${delivery}:gone`, text });
       await this.#talks.change(roomId, (now) => withoutPeer(now, peer.id));
       return;
     }
-    await this.#noteAsked(roomId, message.id, peer);
+    await this.#noteAsked(roomId, { delivery, id: posted }, peer);
     outlet.waiting(roomId, true);
   }
 
@@ -178,49 +183,68 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
     }
   }
 
-  /** Posts; a peer that somebody took out of the room meanwhile is brought in once more. */
-  async #post(roomId: string, peer: RelayPeer, content: string, signal: AbortSignal): Promise<void> {
+  /**
+   * Posts; a peer that somebody took out of the room meanwhile is brought in once more.
+   *
+   * @returns the message's id in the room
+   */
+  async #post(roomId: string, peer: RelayPeer, content: string, signal: AbortSignal): Promise<string> {
     const mention = { id: peer.id, ...(peer.handle === null ? {} : { handle: peer.handle }) };
     const post = () => this.#need(this.#rest).postMessage(roomId, { content, mentions: [mention] }, { signal });
     try {
-      await post();
+      return (await post()).id;
     } catch (error) {
       if (!isNotInRoom(error)) throw error;
       await this.#bringIn(roomId, peer, signal);
-      await post();
+      return (await post()).id;
     }
   }
 
-  /** An earlier try may have posted: the room shows it, since a post carries no key. */
-  async #wasPosted(roomId: string, content: string, origin: OutsideOrigin, signal: AbortSignal): Promise<boolean> {
+  /**
+   * An earlier try may have posted: the room shows it, since a post carries no key. The same words of another
+   * handing-over are not it.
+   */
+  async #findPosted(
+    roomId: string,
+    content: string,
+    { posted }: Talk,
+    origin: OutsideOrigin,
+    signal: AbortSignal,
+  ): Promise<string | null> {
     const { agentId } = this.requirePlatform();
     let cursor: string | undefined;
     for (let page = 0; page < MAX_CONTEXT_PAGES; page += 1) {
       const options = { limit: CONTEXT_PAGE, signal, ...(cursor === undefined ? {} : { cursor }) };
       const { data, hasMore, nextCursor } = await this.#need(this.#rest).getContext(roomId, options);
-      const found = data.some(
+      const found = data.find(
         (row) =>
+          posted.every(({ id }) => id !== row.id) &&
           row.sender_id === agentId &&
           row.message_type === 'text' &&
           isSameText(row.content, content) &&
           Date.parse(row.inserted_at ?? '') >= origin.acceptedAt - CLOCK_SKEW_MS,
       );
-      if (found) return true;
-      if (!hasMore || nextCursor === null) return false;
+      if (found) return found.id;
+      if (!hasMore || nextCursor === null) return null;
       cursor = nextCursor;
     }
-    return false;
+    return null;
   }
 
-  async #noteAsked(roomId: string, messageId: string, peer: RelayPeer): Promise<void> {
+  async #noteAsked(
+    roomId: string,
+    asked: { readonly delivery: string; readonly id: string },
+    peer: RelayPeer,
+  ): Promise<void> {
     const { clock } = this.#ports;
     const { waits } = await this.#talks.change(roomId, (talk) => ({
       peerId: peer.id,
       peerIds: [...new Set([...talk.peerIds, peer.id])],
       hops: 0,
+      posted: [...talk.posted, asked],
       waits: [
-        ...talk.waits.filter((wait) => wait.messageId !== messageId),
-        { peerId: peer.id, peerName: peer.name, messageId, since: clock.now(), told: 'nothing' },
+        ...talk.waits,
+        { peerId: peer.id, peerName: peer.name, messageId: asked.delivery, since: clock.now(), told: 'nothing' },
       ],
     }));
     this.#watch?.set(roomId, waits);

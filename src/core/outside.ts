@@ -36,6 +36,8 @@ export function isOutsideBrain(adapter: object): adapter is OutsideBrain {
 }
 
 const outsideSchema = z.object({
+  /** Names this handing-over. A try after a crash has the same one; what somebody asks for once more has another. */
+  delivery: z.string(),
   /** The world it came from, as people call it, e.g. `Slack`. */
   world: z.string(),
   /** The outside place whose settings apply, e.g. a channel's id. */

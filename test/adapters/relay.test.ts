@@ -44,7 +44,8 @@ const setUp = async (options: RelayOptionsInput = {}) => {
   const { id: roomId } = await rest.createChat();
 
   let messages = 0;
-  const outside = (maybeDelivered: boolean, place: string | null) => ({
+  const outside = (delivery: string, maybeDelivered: boolean, place: string | null) => ({
+    delivery,
     world: 'Slack',
     place,
     acceptedAt: clock.now(),
@@ -75,7 +76,7 @@ const setUp = async (options: RelayOptionsInput = {}) => {
           senderName: 'Alice Smith',
           senderId: 'slack:U1',
           senderType: 'user',
-          metadata: { outside: outside(maybeDelivered, place) },
+          metadata: { outside: outside(id, maybeDelivered, place) },
         }),
       );
       return tools;
@@ -174,6 +175,21 @@ describe('RelayAdapter', () => {
       await asks('pay once', { id: 'e1' });
       await asks('pay once', { id: 'e1', maybeDelivered: true });
       expect(await posted()).toHaveLength(1);
+    });
+
+    it('is found in the room when the end came before it was noted', async () => {
+      const { asks, posted, rest, roomId } = await setUp({ peer: 'echo' });
+      await rest.addParticipant(roomId, { participantId: echo.id });
+      await rest.postMessage(roomId, { content: 'Alice Smith (Slack): pay once', mentions: [{ id: echo.id }] });
+      await asks('pay once', { maybeDelivered: true });
+      expect(await posted()).toHaveLength(1);
+    });
+
+    it('is posted when the room holds the same words of an earlier message only', async () => {
+      const { asks, posted } = await setUp({ peer: 'echo' });
+      await asks('yes');
+      await asks('yes', { maybeDelivered: true });
+      expect(await posted()).toHaveLength(2);
     });
 
     it('is posted when the room does not hold it', async () => {

@@ -17,6 +17,8 @@ export interface SlackTurnFacts {
   readonly retryNum: number | null;
   readonly files: readonly Readonly<Record<string, unknown>>[];
   readonly bandHandle: string | null;
+  /** See {@link OutsideOrigin.delivery}. */
+  readonly delivery: string;
   readonly acceptedAt: number;
   readonly maybeDelivered: boolean;
 }
@@ -27,6 +29,7 @@ export function toBrainMessage(facts: SlackTurnFacts, now: number): PlatformMess
   const { thread, roomId } = binding;
   const user = message.user ?? message.bot_id ?? 'slack-user';
   const outside: OutsideOrigin = {
+    delivery: facts.delivery,
     world: 'Slack',
     place: thread.channel,
     acceptedAt: facts.acceptedAt,

@@ -185,6 +185,7 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       retryNum: record.body.retryNum,
       files: files.listed.map((file) => ({ ...file })),
       bandHandle: message.user ? (options.identity.map[message.user] ?? null) : null,
+      delivery: record.id,
       acceptedAt: record.putAt,
       maybeDelivered: record.maybeDelivered,
     };
