@@ -82,7 +82,7 @@ describe('a store that is damaged at the start', () => {
       expect(notices).toHaveLength(1);
       expect(notices[0]?.text).toContain(aside[0]);
 
-      alice.replies(said, '@gateway second');
+      alice.replies(said, 'second, and to nobody by name');
       await slack.until(() => answers().length >= 2, 'the second answer');
       await slack.settled();
       expect(answers().map(({ shown }) => shown.includes('echo: '))).toEqual([true, true]);

@@ -85,6 +85,12 @@ export class Bindings {
     return this.ofRoom(roomId);
   }
 
+  /** {@link find}, once a fresh store has been filled from the rooms. */
+  async look(thread: SlackThread, signal: AbortSignal): Promise<Binding | null> {
+    await this.#scanned(signal);
+    return this.find(thread);
+  }
+
   /** All bindings of one app, in no order. */
   *ofApp(slug: string): Generator<Binding> {
     for (const [key, roomId] of this.#byKey) {

@@ -91,7 +91,17 @@ export function createMessageHandler(
     };
     const key = slackKey(thread);
     const state = await threads.get(key);
-    const verdict = judge(await factsOf(at, message, state, bindings.find(thread) !== null), {
+    let isBound = bindings.find(thread) !== null;
+    // A reply that names nobody is for the agent where the thread has a room, which a fresh store does not know yet.
+    if (!isBound && message.thread_ts && !event.mention) {
+      try {
+        isBound = (await bindings.look(thread, signal)) !== null;
+      } catch (error) {
+        if (signal.aborted || !isGatewayError(error) || !isOutage(error)) throw error;
+        return { kind: 'wait', afterMs: BAND_LOOKS_MS[0] };
+      }
+    }
+    const verdict = judge(await factsOf(at, message, state, isBound), {
       ...options,
       allow: installation.app.allow,
       deny: installation.app.deny,
