@@ -28,6 +28,13 @@ export const startCommand: Command = {
     const redactor = createRedactor(config.secrets);
     const sandboxed = config.mode === 'default';
     const log = createServiceLog(sandboxed ? quietUnlessAsked(config) : config.service, redactor);
+    world.onCrash((kind, error) => {
+      log.fatal(
+        { err: error },
+        kind === 'rejection' ? 'a failure that nobody waited for' : 'unexpected failure: ending',
+      );
+      if (kind === 'exception') world.exit(1);
+    });
     const clock = systemClock;
     const { sandbox: sandboxOptions, shutdown } = config.service;
 

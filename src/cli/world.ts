@@ -8,6 +8,11 @@ export interface CliWorld {
   readonly err: (text: string) => void;
   /** Calls `handler` for each SIGTERM, SIGINT and SIGHUP; returns what takes it off again. */
   onSignal(handler: (signal: NodeJS.Signals) => void): () => void;
+  /**
+   * Takes what nobody caught instead of Node, which would print it as it is, secrets and all. `rejection`: a promise that
+   * nobody waited for, after which the rest is sound; `exception`: anything may be broken.
+   */
+  onCrash(handler: (kind: 'rejection' | 'exception', error: unknown) => void): void;
   /** Ends the process without waiting for anything. */
   exit(code: number): void;
 }
@@ -41,6 +46,14 @@ export const processWorld: CliWorld = {
     return () => {
       for (const signal of SIGNALS) process.off(signal, handler);
     };
+  },
+  onCrash(handler) {
+    process.on('unhandledRejection', (error) => {
+      handler('rejection', error);
+    });
+    process.on('uncaughtException', (error) => {
+      handler('exception', error);
+    });
   },
   exit(code) {
     process.exit(code);

@@ -23,6 +23,7 @@ export function fakeCliWorld(over: { env?: Record<string, string>; cwd?: string 
       handlers.add(handler);
       return () => handlers.delete(handler);
     },
+    onCrash: () => undefined,
     exit(code) {
       said.exits.push(code);
     },
