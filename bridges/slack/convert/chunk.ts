@@ -119,8 +119,12 @@ function takeOutLongRuns(lines: readonly string[], table: boolean, placeholders:
   return out;
 }
 
+/** A mark at the start, or an indent as deep as only nesting makes it. */
+const MAY_NEST = /^(?:[ \t]{0,64}[>*+\d-]|[ \t]{65})/;
+
 /** More than 32 quote or list marks on one line, or an indent that could only come of them, are literal. */
 function limitNesting(line: string): string {
+  if (!MAY_NEST.test(line)) return line;
   const indent = /^[ \t]*/.exec(line)?.[0] ?? '';
   let at = indent.length;
   let depth = 0;
