@@ -237,7 +237,7 @@ describe('session/new', () => {
     expect(result!.configOptions[1]!.options.map((option) => option.value)).toEqual(['auto', 'all', 'ana/codex']);
   });
 
-  it('P-035 no update of a session stands before the answer that introduces it, in a hundred runs (ACP-02)', async () => {
+  it('P-035 ACP-02 no update of a session stands before the answer that introduces it, in a hundred runs', async () => {
     const { band, clock, ...rest } = await lab({ options: { maxSessions: 300 } });
     const editor = await rest.editor();
     // Band pushes a welcome into the room before it answers that the room was made.
