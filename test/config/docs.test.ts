@@ -9,6 +9,7 @@ import { slackSettings } from '../../bridges/slack/settings.js';
 import { relaySettings } from '../../src/adapters/relay-settings.js';
 import { exampleFile, fileSchema, flagHelp, settingsTable } from '../../src/config/describe.js';
 import { namedSettings } from '../../src/config/names.js';
+import type { SettingsGroup } from '../../src/config/setting.js';
 import { agentSettings, serviceSettings } from '../../src/config/settings.js';
 
 /** `UPDATE_DOCS=1 npx vitest run test/config/docs.test.ts` writes what this test compares with. */
@@ -17,7 +18,7 @@ const update = process.env['UPDATE_DOCS'] === '1';
 const README = fileURLToPath(new URL('../../README.md', import.meta.url));
 const EXAMPLE = fileURLToPath(new URL('../../deploy/gateway.example.yaml', import.meta.url));
 
-const bridges = [
+const bridges: readonly { readonly name: string; readonly groups: readonly SettingsGroup[] }[] = [
   { name: 'slack', groups: [slackSettings, relaySettings] },
   { name: 'a2a', groups: [a2aSettings] },
   { name: 'acp', groups: [acpSettings] },
