@@ -98,10 +98,10 @@ export class FaultDesk {
     this.#deps = deps;
   }
 
-  /** @throws the signal's reason, when the call was cut short by it */
+  /** @throws what is no failure of a call to Slack: the store's errors, defects, and the signal's reason */
   async judge(error: unknown, failing: Failing, signal: AbortSignal): Promise<Step> {
     if (signal.aborted) throw toError(signal.reason);
-    if (!isGatewayError(error)) throw error;
+    if (!isGatewayError(error) || !error.code.startsWith('SLACK_')) throw error;
     const { thread, note, method } = failing;
     const word = slackErrorOf(error) ?? error.code;
     const special = specialCase(word, method, error.details);

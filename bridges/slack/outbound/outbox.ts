@@ -61,6 +61,7 @@ export class Outbox {
   readonly #deps: OutboxDeps;
   readonly #stopping = new AbortController();
   readonly #waiters = new Map<string, Deferred<Ended>[]>();
+  readonly #crashes = new Map<string, number>();
   readonly #ended = new BoundedMap<string, Ended>(MAX_ENDED);
   /** Lanes whose head waits: for an event of the outside, or for its next try. */
   readonly #stuck = new Map<string, 'event' | 'try'>();
@@ -186,8 +187,7 @@ export class Outbox {
     using child = childSignal(queueSignal, this.#stopping.signal);
     this.unstick(record.lane);
     try {
-      const { tries } = await notes.get(record.id);
-      if (record.failures - tries > MOST_CRASHES) {
+      if ((await this.#crashesOf(record)) > MOST_CRASHES) {
         const detail = 'The process ended too often while this was being written.';
         return await this.#giveUp(record, { kind: 'dead', slackError: 'crash_loop', detail, notice: detail });
       }
@@ -214,6 +214,16 @@ export class Outbox {
       this.#postpone(record.lane);
       return { kind: 'retry', error, maybeDelivered: true };
     }
+  }
+
+  /** How often a record has ended a process or met a defect: its failures that were no answers. */
+  async #crashesOf({ id, failures }: QueueRecord<Job>): Promise<number> {
+    const known = this.#crashes.get(id);
+    if (known !== undefined) return known;
+    const { tries } = failures === 0 ? { tries: 0 } : await this.#deps.notes.get(id);
+    const crashes = Math.max(0, failures - tries);
+    this.#crashes.set(id, crashes);
+    return crashes;
   }
 
   /** Dead letter, the room's error, the person's line and a preview, all in one batch. */
@@ -279,6 +289,7 @@ export class Outbox {
 
   #settle(id: string, end: Ended): void {
     this.#ended.set(id, end);
+    this.#crashes.delete(id);
     for (const waiter of this.#waiters.get(id) ?? []) waiter.resolve(end);
     this.#waiters.delete(id);
     this.#moved();

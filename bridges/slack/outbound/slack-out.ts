@@ -134,7 +134,6 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     options,
     ambiguous: meters.ambiguous,
     fallbacks: meters.fallbacks,
-    personaOff: new Set(),
     moved: async (thread, newTs) => {
       const id = `moved:${digest(slackKey(thread), newTs)}`;
       await outbox.inbox.accept({ id, lane: `moved:${slackKey(thread)}`, body: { kind: 'moved', thread, newTs } });
