@@ -133,7 +133,7 @@ describe('recorded failures', () => {
   });
 
   it.each(['http://127.0.0.1:8080/hook', 'http://169.254.169.254/latest/meta-data/', 'https://hook.example.test/ok'])(
-    'A2A-06 push is not offered: %s is set in no way, and no task comes of it',
+    'A2A-06 A-286 push is not offered: %s is set in no way, and no task comes of it',
     async (url) => {
       await open();
       const card = await lab.client.request('GET', '/agents/planner/.well-known/agent-card.json');
