@@ -132,6 +132,37 @@ describe('stop and play', () => {
     expect(lab.handled).toEqual(['quick']);
   });
 
+  it('R-214 stop while the claim is under way keeps the room paused, whatever the claim answers', async () => {
+    const lab = await started();
+    const claim = lab.band.hold('markProcessing');
+    const id = lab.band.post(ROOM, 'quick');
+    await claim.met;
+    lab.band.signal('stop', ROOM);
+    claim.release();
+    await lab.settle();
+    expect(lab.handled).toEqual([]);
+    expect(lab.band.state(ROOM, id)).toBe('processing');
+    expect(lab.agent.runtime.rooms?.rooms.get(ROOM)?.paused).toBe(true);
+    lab.band.post(ROOM, 'quick later');
+    await lab.settle();
+    expect(lab.handled).toEqual([]);
+  });
+
+  it('R-211 stop while the room looks for work leaves what it finds alone', async () => {
+    const lab = await started();
+    lab.band.post(ROOM, 'quick', { push: false });
+    const look = lab.band.hold('nextMessage');
+    await lab.clock.advance(60_000);
+    await look.met;
+    lab.band.signal('stop', ROOM);
+    look.release();
+    await lab.settle();
+    expect(lab.band.called('markProcessing')).toHaveLength(0);
+    lab.band.signal('play', ROOM);
+    await lab.settle();
+    expect(lab.handled).toEqual(['quick']);
+  });
+
   it('R-218 R-219 R-220 polls a paused room at the fixed interval, and finds a missed play by it', async () => {
     const lab = await started({ session: { stoppedResyncSeconds: 20 } });
     lab.band.setStopped(ROOM, true);

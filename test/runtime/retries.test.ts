@@ -157,6 +157,21 @@ describe('a message that fails', () => {
     expect(lab.band.called('listMessages').length).toBeGreaterThan(0);
   });
 
+  it('R-196 a platform that hands out what is done again and again ends the pass', async () => {
+    const lab = await started({});
+    const id = lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    const row = lab.band.rooms.get(ROOM)!.messages.find((message) => message.row.id === id)!.row;
+    let asked = 0;
+    lab.band.rest.nextMessage = () => {
+      asked += 1;
+      return Promise.resolve(row);
+    };
+    await lab.clock.advance(60_000);
+    expect(asked).toBeLessThanOrEqual(2);
+    expect(lab.handled).toEqual(['hello']);
+  });
+
   it('R-197 a message that could not be claimed keeps its place before newer ones', async () => {
     const lab = await started({});
     lab.band.fail('markProcessing', { times: 1 });

@@ -119,6 +119,22 @@ describe('the working state', () => {
     expect(lab.reports().map((report) => (report as unknown[])[1])).toEqual([true, false]);
   });
 
+  it('R-238 a slow report stands for the refreshes that it outlasts', async () => {
+    const lab = await started();
+    const slow = lab.band.hold('reportActivity');
+    lab.band.post(ROOM, 'hello');
+    await slow.met;
+    await lab.clock.advance(10_000);
+    slow.release();
+    await lab.settle();
+    expect(lab.reports()).toEqual([[0, true]]);
+    await lab.clock.advance(2_000);
+    expect(lab.reports()).toEqual([
+      [0, true],
+      [12, true],
+    ]);
+  });
+
   it('R-239 a failing report never affects the cycle, and is logged once until it works again', async () => {
     const lab = await started();
     lab.band.fail('reportActivity', { times: 4 });
