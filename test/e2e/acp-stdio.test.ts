@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -30,6 +31,13 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 const refusing = { BAND_REST_URL: 'http://127.0.0.1:9', BAND_WS_URL: 'ws://127.0.0.1:9/socket' };
+
+/** Resident memory of a process; 0 where the system does not tell. */
+function residentMb(pid: number | undefined): number {
+  const file = `/proc/${pid ?? 0}/status`;
+  if (!existsSync(file)) return 0;
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(file, 'utf8'))?.[1] ?? 0) / 1_024;
+}
 
 describe('band-gateway acp on standard input and output', () => {
   it('P-005 over a whole thread writes nothing but frames of the schema, and leaves with 0', async () => {
@@ -134,8 +142,10 @@ describe('band-gateway acp on standard input and output', () => {
   it('P-008 a frame over the limit is refused with its id, memory stays bounded, and the next one works', async () => {
     const acp = start({ args: ['--max-message-bytes', '100000'] });
     await acp.initialize();
+    await acp.newSession();
     acp.write('{"jsonrpc":"2.0","id":77,"method":"session/prompt","params":"');
-    for (let i = 0; i < 300; i += 1) {
+    const before = residentMb(acp.child.pid);
+    for (let i = 0; i < 1_500; i += 1) {
       if (!acp.child.stdin.write('x'.repeat(100_000)))
         await new Promise((resolve) => acp.child.stdin.once('drain', resolve));
     }
@@ -145,6 +155,8 @@ describe('band-gateway acp on standard input and output', () => {
       data: { reason: 'frame_too_large', maxBytes: 100_000 },
     });
     expect((await acp.request('session/list', {})).result).toBeDefined();
+    // 150 MB went by; what grows is the garbage of reading them.
+    expect(residentMb(acp.child.pid) - before).toBeLessThan(75);
   });
 
   it('P-162 noise on the pipe corrupts nothing: every line out is a frame, and the next request works', async () => {
