@@ -188,7 +188,7 @@ export class Outbox {
     this.unstick(record.lane);
     try {
       if ((await this.#crashesOf(record)) > MOST_CRASHES) {
-        const detail = 'The process ended too often while this was being written.';
+        const detail = 'Writing this failed too often for a reason of our own.';
         return await this.#giveUp(record, { kind: 'dead', slackError: 'crash_loop', detail, notice: detail });
       }
       const end = await write(record, child.signal);
@@ -208,9 +208,10 @@ export class Outbox {
           return await this.#giveUp(record, end, end.preview);
       }
     } catch (error) {
-      const stopped = child.signal.aborted;
-      if (!stopped && !isGatewayError(error))
+      if (!child.signal.aborted && !isGatewayError(error)) {
         log.error({ err: error, id: record.id }, 'a write into Slack met a defect');
+        this.#crashes.set(record.id, (this.#crashes.get(record.id) ?? 0) + 1);
+      }
       this.#postpone(record.lane);
       return { kind: 'retry', error, maybeDelivered: true };
     }

@@ -216,8 +216,11 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
         return sentOr(await small.edit({ ...record, body }, signal));
       case 'reaction':
         return sentOr(await small.reaction({ ...record, body }, signal));
-      case 'room_error':
-        return sentOr(await runHook(record, shared, () => deps.roomError(body.thread, body, signal), signal));
+      case 'room_error': {
+        const { thread, text, slackError, ref } = body;
+        const post = () => deps.roomError(thread, { text, slackError, ref }, signal);
+        return sentOr(await runHook(record, shared, post, signal));
+      }
       case 'moved':
         return sentOr(await runHook(record, shared, () => deps.threadMoved(body.thread, body.newTs, signal), signal));
     }

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger } from '../../../../src/base/log.js';
+import { GatewayError } from '../../../../src/base/errors.js';
+import { createMemoryStore } from '../../../../src/store/memory.js';
+import type { StateStore } from '../../../../src/store/port.js';
 import { openLevelStore } from '../../../../src/store/leveldb.js';
 import { tempFolder } from '../../../support/temp-folder.js';
 import { openOut, recordedMetrics, type OutLab } from './lab.js';
@@ -209,5 +212,60 @@ describe('stopping', () => {
     }
     expect(last.queues()).toEqual([{ name: 'outbox', depth: 1, dead: 0 }]);
     lab.slack.archive(lab.general, false);
+  });
+});
+
+describe('trouble of our own', () => {
+  it('S-198 a store that refuses writes for a while loses nothing and gives nothing up', async () => {
+    const store = createMemoryStore();
+    let refusing = false;
+    const flaky: StateStore = {
+      ...store,
+      batch: (changes) => (refusing ? Promise.reject(new GatewayError('STORE_TRIPPED')) : store.batch(changes)),
+    };
+    const lab = await openOut({ store: flaky });
+    lab.slack.fault({ method: 'chat.postMessage', times: 2, effect: { kind: 'status', status: 503 } });
+    await lab.reply('kept');
+    refusing = true;
+    await expect(lab.reply('refused')).rejects.toMatchObject({ code: 'STORE_TRIPPED' });
+    await lab.pass(3_600_000, 30_000);
+    refusing = false;
+    await lab.pass(120_000, 1_000);
+    expect(lab.shown()).toEqual(['kept']);
+    expect(lab.out.queues()).toEqual([{ name: 'outbox', depth: 0, dead: 0 }]);
+  });
+
+  it('a record that only ever meets a defect is given up, and the next one goes out', async () => {
+    const lab = await openOut();
+    const working = lab.installation.current!;
+    lab.installation.current = {
+      ...working,
+      client: {
+        ...working.client,
+        call: (method, args, options) => {
+          if (args['text'] === 'poison') throw new TypeError('a defect');
+          return working.client.call(method, args, options);
+        },
+      },
+    };
+    await lab.reply('poison');
+    await lab.reply('fine');
+    await lab.pass(1_500_000, 5_000);
+    expect(lab.shown()).toEqual(['fine']);
+    expect(await lab.out.deadLetters.list()).toMatchObject([{ code: 'crash_loop' }]);
+  });
+
+  it('S-106 a file whose bytes are gone is given up and told', async () => {
+    const lab = await openOut();
+    await lab.out.suspend('main', lab.team.id, 'app_uninstalled');
+    await lab.out.upload(lab.thread, { id: 'f', filename: 'a.txt', bytes: Buffer.from('x') });
+    await lab.store.batch([{ kind: 'delete', key: 'slack/test/files/f/0000' }]);
+    await lab.out.stop(0);
+    const second = await lab.reopen();
+    await second.start();
+    await second.resume({ kind: 'token', slug: 'main', team: lab.team.id });
+    await lab.pass(2_000);
+    expect(await second.deadLetters.list()).toMatchObject([{ id: 'f', code: 'file_lost' }]);
+    expect(lab.roomErrors.at(-1)).toMatchObject({ slackError: 'file_lost' });
   });
 });
