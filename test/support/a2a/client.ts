@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { mixedSpellings } from './dialect.js';
 import type { ArtifactUpdate, Message, StatusUpdate, Task } from '../../../bridges/a2a/wire.js';
 
 export interface ErrorDetail {
@@ -105,6 +106,7 @@ export function a2aClient(base: string, defaults: CallOptions = {}): A2AClient {
     const response = await send(method, path, body, options);
     const text = await response.text();
     const parsed = (text === '' ? {} : JSON.parse(text)) as Body;
+    assertOneDialect(parsed, headersOf(options)['a2a-version'], path);
     return { status: response.status, headers: response.headers, text, body: parsed };
   };
   return {
@@ -118,6 +120,15 @@ export function a2aClient(base: string, defaults: CallOptions = {}): A2AClient {
     restStream: async (path, body, options = {}) =>
       readStream(await send(options.method ?? 'POST', path, body, options)),
   };
+}
+
+/** Every answer of the whole suite keeps to one dialect: the one asked for, where one was (A-102). */
+function assertOneDialect(answer: unknown, version: string | undefined, path: string): void {
+  const asked = version === undefined ? (['0.3', '1.0'] as const) : version === '1.0' ? (['1.0'] as const) : [];
+  const mixed = asked.map((dialect) => mixedSpellings(answer, dialect));
+  if (mixed.length > 0 && mixed.every(({ length }) => length > 0)) {
+    throw new Error(`an answer of ${path} mixes dialects at ${mixed.flat().join(', ')}`);
+  }
 }
 
 function bodyOf(body: unknown): string | Uint8Array<ArrayBuffer> {
