@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readJson, toBytes } from '../../../src/store/json.js';
-import type { StateStore, StoreChange } from '../../../src/store/port.js';
+import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 
 const noteSchema = z.object({
   /** Tries that failed with an answer that may be followed by another try. */
@@ -20,6 +20,8 @@ const noteSchema = z.object({
   /** The file of an upload in progress. */
   fileId: z.string().nullable(),
 });
+
+const PAGE = 500;
 
 /** What is known of the tries of one record, beside the record. */
 export type Note = z.infer<typeof noteSchema>;
@@ -63,6 +65,19 @@ export class Notes {
 
   forget(id: string): StoreChange {
     return { kind: 'delete', key: this.#key(id) };
+  }
+
+  /** Removes the notes of records that are gone. */
+  async sweep(isKnown: (id: string) => boolean): Promise<void> {
+    const { from, to } = prefixRange(`${this.#prefix}/`);
+    for (let next = from; ;) {
+      const page = await this.#store.range({ from: next, to, limit: PAGE });
+      const orphans = page.filter(({ key }) => !isKnown(key.slice(this.#prefix.length + 1)));
+      if (orphans.length > 0) await this.#store.batch(orphans.map(({ key }) => ({ kind: 'delete', key })));
+      const last = page.at(-1);
+      if (!last || page.length < PAGE) return;
+      next = `${last.key}\0`;
+    }
   }
 
   #key(id: string): string {

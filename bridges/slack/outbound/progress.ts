@@ -48,12 +48,14 @@ const REPLY_TOOL = 'slack_send_message';
 const MAX_OPEN = 1_000;
 
 const openSchema = z.object({ slug: z.string(), team: z.string(), channel: z.string(), ts: z.string() });
+type OpenMessage = z.infer<typeof openSchema>;
 
 /** Progress messages: one per turn, drawn with the first tool call, edited with the newest state. Best effort. */
 export class ProgressBoard {
   readonly #deps: ProgressDeps;
   readonly #background: Background;
   readonly #live = new Set<TurnMessage>();
+  readonly #leftovers = new Map<string, OpenMessage>();
 
   constructor(deps: ProgressDeps) {
     this.#deps = deps;
@@ -69,24 +71,36 @@ export class ProgressBoard {
     return message;
   }
 
-  /** Messages that an earlier process left as running are closed. */
-  async closeLeftovers(): Promise<void> {
+  /** Notes what an earlier process left as running, before this one opens messages of its own. */
+  async load(): Promise<void> {
     const { store, prefix } = this.#deps;
     for (const { key, value } of await store.range({ ...prefixRange(`${prefix}/`), limit: MAX_OPEN })) {
-      const { ts, ...place } = readJson(value, openSchema);
-      const thread: ThreadRef = { ...place, threadTs: ts, askerId: null };
+      this.#leftovers.set(key, readJson(value, openSchema));
+    }
+  }
+
+  /** Closes what an earlier process left in a workspace, as soon as it can be written to. */
+  closeLeftovers(slug: string, team: string): void {
+    for (const [key, left] of this.#leftovers) {
+      if (left.slug !== slug || left.team !== team) continue;
+      this.#leftovers.delete(key);
       this.#background.run(async () => {
-        const install = this.#deps.installation(thread);
-        if (!install) return;
-        const text = 'Interrupted by a restart';
-        const blocks = [{ type: 'section', text: { type: 'mrkdwn', text: `*⏸ ${text}*` } }];
-        await install.client
-          .call('chat.update', { channel: place.channel, ts, text, blocks }, { signal: this.#deps.signal })
-          .catch((error: unknown) => {
-            if (isGatewayError(error) && error.retryable) throw error;
-          });
-        await store.batch([{ kind: 'delete', key }]);
+        await this.#closeLeftover(left);
+        await this.#deps.store.batch([{ kind: 'delete', key }]);
       });
+    }
+  }
+
+  async #closeLeftover({ slug, team, channel, ts }: OpenMessage): Promise<void> {
+    const install = this.#deps.installation({ slug, team, channel, threadTs: ts, askerId: null });
+    if (!install) return;
+    const text = 'Interrupted by a restart';
+    const blocks = [{ type: 'section', text: { type: 'mrkdwn', text: `*⏸ ${text}*` } }];
+    try {
+      await install.client.call('chat.update', { channel, ts, text, blocks }, { signal: this.#deps.signal });
+    } catch (error) {
+      // Refused for good: somebody has deleted it, or the channel is gone.
+      if (!isGatewayError(error) || error.retryable) throw error;
     }
   }
 

@@ -163,6 +163,8 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     },
   });
 
+  await progress.load();
+
   /** Waits for what is parked, then for the installation. */
   function readyFor(place: (thread: ThreadRef) => ThreadRef): Ready {
     return async (record, signal) => {
@@ -286,7 +288,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     async resume(event) {
       outbox.unstickWaiting();
       await parks.resume(event);
-      if (event.kind === 'token') await progress.closeLeftovers();
+      if (event.kind === 'token') progress.closeLeftovers(event.slug, event.team);
     },
     async suspend(slug, team, cause) {
       const park = { kind: 'park', what: 'installation', until: 'new_token', atMostMs: null } as const;
@@ -297,6 +299,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
 
     async start() {
       await chunks.sweep((id) => outbox.has(id));
+      await notes.sweep((id) => outbox.has(id));
       outbox.start();
     },
     async stop(graceMs = DEFAULT_GRACE_MS) {

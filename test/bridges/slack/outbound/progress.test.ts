@@ -170,6 +170,17 @@ describe('a turn’s progress', () => {
     await Promise.all([turn.finish(), lab.pass(2_000)]);
   });
 
+  it('leaves running turns alone when the token is found to work again', async () => {
+    const lab = await openOut();
+    const turn = lab.out.progress(lab.thread, 'turn', STOP);
+    turn.toolStarted('1', 'weather');
+    await lab.pass(2_000);
+    await lab.out.resume({ kind: 'token', slug: 'main', team: lab.team.id });
+    await lab.pass(2_000);
+    expect(progressMessages(lab)).toMatchObject([{ text: 'Working on it…', buttons: ['Stop'] }]);
+    await Promise.all([turn.finish(), lab.pass(2_000)]);
+  });
+
   it('closes after a restart what an ended process left as running', async () => {
     const lab = await openOut();
     lab.out.progress(lab.thread, 'turn', STOP).toolStarted('1', 'weather');
