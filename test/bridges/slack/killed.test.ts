@@ -166,7 +166,8 @@ describe('a bridge that is killed', () => {
         20_000,
       );
       await slack.settled();
-      expect(answers(said)).toEqual(['echo: once only']);
+      // The turn was cut in the middle, so a notice with Retry may stand under it.
+      expect(answers(said).filter((text) => text.startsWith('echo'))).toEqual(['echo: once only']);
     },
   );
 

@@ -1,0 +1,109 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/base/clock.js';
+import { silentLogger } from '../../src/base/log.js';
+import { startDemo } from '../../src/gateway/demo.js';
+import { DEMO } from '../../src/sandbox/index.js';
+import { killPrograms, startProgram, type RunningProgram } from '../support/program.js';
+import { startAcme } from '../support/slack/acme.js';
+import type { Said } from '../support/slack/people.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const MESSAGES = Number(process.env['SLACK_GATEWAY_MESSAGES'] ?? 30);
+const KILLS = Number(process.env['SLACK_GATEWAY_KILLS'] ?? 3);
+const SEED = Number(process.env['SLACK_SEED'] ?? Date.now() % 100_000);
+const CHANNELS = 10;
+
+afterEach(() => {
+  killPrograms();
+});
+
+function seeded(seed: number): () => number {
+  let state = (seed % 2_147_483_646) + 1;
+  return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+}
+
+describe('the gateway with a Slack entry', () => {
+  it(
+    'S-197 S-216 answers every message exactly once though it is killed again and again',
+    { timeout: 120_000 + MESSAGES * 2_000 + KILLS * 10_000 },
+    async () => {
+      console.log(`seed ${SEED}`);
+      const random = seeded(SEED);
+      const demo = await startDemo({ port: 0, dataDir: null }, { clock: systemClock, log: silentLogger });
+      const { slack, team, bot, alice, bob, app, botToken } = await startAcme({ app: { socketMode: true } });
+      onTestFinished(async () => {
+        await slack.stop();
+        await demo.stop();
+      });
+      const cwd = await tempFolder();
+      writeFileSync(
+        path.join(cwd, 'gateway.yaml'),
+        `platform: { rest_url: ${demo.sandbox.restUrl}, ws_url: ${demo.sandbox.wsUrl} }
+data_dir: data
+http: { port: 0 }
+agents:
+  helpdesk:
+    agent_id: ${DEMO.helpdesk.id}
+    api_key: { env: HELPDESK_KEY }
+    bridge: slack
+    single_instance: false
+    slack: { bot_token: { env: SLACK_BOT }, app_token: { env: SLACK_APP }, slack_api_url: "${slack.apiUrl}" }
+    relay: { peer: demo/echo }
+`,
+      );
+      const start = async (): Promise<RunningProgram> => {
+        const program = startProgram(['start'], {
+          cwd,
+          env: { HELPDESK_KEY: DEMO.helpdesk.apiKey, SLACK_BOT: botToken, SLACK_APP: app.appToken },
+        });
+        await program.until(/^Gateway at /m);
+        return program;
+      };
+
+      const channels = Array.from({ length: CHANNELS }, (_, index) =>
+        slack.channel(team, { name: `k-${index}`, members: [alice.id, bob.id, bot.botUserId] }),
+      );
+      let gateway = await start();
+      await slack.until(() => slack.sockets.open(app).some((socket) => socket.saidHello), 'a socket', 20_000);
+      const killAt = new Set(
+        Array.from({ length: KILLS }, (_, index) => Math.floor(((index + 0.3 + 0.4 * random()) * MESSAGES) / KILLS)),
+      );
+      const threads: { said: Said; text: string }[] = [];
+      for (let index = 0; index < MESSAGES; index += 1) {
+        const text = `message ${index}`;
+        const said = (index % 2 === 0 ? alice : bob).says(channels[index % CHANNELS]!.id, `@gateway ${text}`);
+        threads.push({ said, text });
+        await new Promise((resolve) => setTimeout(resolve, random() * 120));
+        if (!killAt.has(index)) continue;
+        gateway.kill('SIGKILL');
+        await gateway.ended;
+        gateway = await start();
+      }
+
+      // What nobody was there to take comes again, as Slack's schedule would have it.
+      await slack.until(() => slack.events.inFlight === 0, 'deliveries', 30_000);
+      const missed = () => slack.deliveries().filter(({ state }) => state !== 'acked');
+      for (const delivery of missed()) {
+        await slack.until(() => slack.sockets.open(app).some((socket) => socket.saidHello), 'a socket', 30_000);
+        slack.deliverRaw(app, delivery.body);
+      }
+      const echoes = (said: Said) =>
+        slack.botMessages(said.channel, said.ts).filter((one) => one.shown.includes('echo:'));
+      await slack.until(
+        () => threads.every(({ said }) => echoes(said).length >= 1),
+        `all answers (seed ${SEED})`,
+        90_000 + MESSAGES * 1_500,
+      );
+      await slack.settled();
+      for (const { said, text } of threads) {
+        expect(
+          echoes(said).map((one) => one.shown),
+          `seed ${SEED}`,
+        ).toEqual([expect.stringContaining(text)]);
+      }
+      slack.check();
+    },
+  );
+});
