@@ -29,7 +29,7 @@ export function kindText(schema: z.core.$ZodType): string {
     case 'literal':
       return def.values.map(String).join('|');
     case 'pipe':
-      return kindText(def.in);
+      return kindText((def.in as z.core.$ZodTypes)._zod.def.type === 'transform' ? def.out : def.in);
     case 'union':
       return [...new Set(def.options.map(kindText))].join('|');
     case 'array':

@@ -1,6 +1,15 @@
 import { z } from 'zod';
 import { setting, settingsGroup } from './setting.js';
 
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+/** Names that other programs of Band use for the same. */
+const LEVEL_NAMES: Readonly<Record<string, string>> = { warning: 'warn', critical: 'fatal' };
+
+const logLevel = z.preprocess((value) => {
+  const name = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  return typeof name === 'string' && Object.hasOwn(LEVEL_NAMES, name) ? LEVEL_NAMES[name] : name;
+}, z.enum(LOG_LEVELS));
+
 const port = z.int().min(0).max(65_535);
 
 /** The service's own settings: the top of the file, beside `agents`. */
@@ -57,7 +66,7 @@ export const serviceSettings = settingsGroup('service', {
   store: setting(z.enum(['leveldb', 'memory']).default('leveldb'), {
     help: 'Where the state is kept; memory forgets everything at exit.',
   }),
-  log_level: setting(z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'), {
+  log_level: setting(logLevel.default('info'), {
     help: 'Least severe log line that is written; message text appears at trace only.',
     aliases: ['BAND_LOG_LEVEL'],
   }),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { loadConfig, readDotenv, type AgentOptions, type Config, type ConfigRequest } from '../../src/config/load.js';
+import { loadConfig, readDotenv, type Config, type ConfigRequest } from '../../src/config/load.js';
 import { ConfigError, problemText } from '../../src/config/problems.js';
 import { secret, setting, settingsGroup } from '../../src/config/setting.js';
 
@@ -84,6 +84,14 @@ describe('the order of the sources', () => {
     expect((await load()).service.http.port).toBe(8080);
   });
 
+  it.each([
+    ['LOG_LEVEL', 'Debug', 'debug'],
+    ['BAND_LOG_LEVEL', 'WARNING', 'warn'],
+    ['BAND_LOG_LEVEL', 'CRITICAL', 'fatal'],
+  ])('reads %s=%s as the level %s', async (name, value, level) => {
+    expect((await load({ env: { [name]: value } })).service.logLevel).toBe(level);
+  });
+
   it('takes an empty variable for unset', async () => {
     expect((await load({ env: { PORT: '', BAND_REST_URL: '' } })).service.http.port).toBe(8080);
   });
@@ -108,18 +116,12 @@ describe('without a file', () => {
       },
     });
     expect(config.mode).toBe('environment');
-    expect(config.agents).toEqual([
-      {
-        name: 'agent',
-        options: expect.objectContaining<Partial<AgentOptions>>({
-          agentId: 'a-1',
-          apiKey: 'band_a_key',
-          bridge: 'slack',
-          onSuperseded: 'stop',
-        }),
-        groups: { slack: { socket: { connections: 3 }, port: 0, allow: ['C1', 'C2'] } },
-      },
+    expect(config.agents).toMatchObject([
+      { name: 'agent', options: { agentId: 'a-1', apiKey: 'band_a_key', bridge: 'slack', onSuperseded: 'stop' } },
     ]);
+    expect(config.agents[0]?.groups).toEqual({
+      slack: { socket: { connections: 3 }, port: 0, allow: ['C1', 'C2'] },
+    });
     expect(config.agents[0]?.options.session.maxCycleSeconds).toBe(9);
   });
 
@@ -234,6 +236,16 @@ agents:
       'gateway.yaml:6:5: agents.helpdesk.api_key: NOT_SET is not set in the environment',
       'gateway.yaml:8:24: agents.helpdesk.slack.socket.connections: expected number, received string',
       `gateway.yaml:8:54: agents.helpdesk.slack.apps.0.bot_token: file ${folder}/nowhere not found`,
+    ]);
+  });
+
+  it("reports what only the session's own class knows, at its place", async () => {
+    write(
+      'gateway.yaml',
+      'agents:\n  a:\n    agent_id: i\n    api_key: kkkkkk\n    bridge: a2a\n    session: { working_keep_alive_seconds: 9 }\n',
+    );
+    expect(await problemsOf()).toEqual([
+      expect.stringMatching(/^gateway\.yaml:6:5: agents\.a\.session: .*working_keep_alive_seconds must be < TTL\/2/),
     ]);
   });
 
