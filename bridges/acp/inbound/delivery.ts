@@ -21,7 +21,7 @@ export type DeliveryLook =
   | {
       readonly kind: 'states';
       readonly states: ReadonlyMap<string, string>;
-      /** Texts behind the message, oldest first, at most a page of them. */
+      /** Texts behind the message, oldest first, on its page and the next one. */
       readonly texts: readonly ChatMessage[];
     }
   | { readonly kind: 'hidden' }
@@ -47,10 +47,15 @@ export async function lookAtDelivery(
       const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
       const marks = metadata.success ? metadata.data.delivery_status : null;
       if (!marks) return { kind: 'hidden' };
+      const later = data.slice(at + 1);
+      // The message may end its page, and the answer begin the next one.
+      if (hasMore && nextCursor !== null) {
+        later.push(...(await rest.getContext(roomId, { limit: PAGE_SIZE, cursor: nextCursor, signal })).data);
+      }
       return {
         kind: 'states',
         states: new Map(Object.entries(marks).map(([id, mark]) => [id.toLowerCase(), mark.status])),
-        texts: data.slice(at + 1).filter((one) => one.message_type === 'text'),
+        texts: later.filter((one) => one.message_type === 'text'),
       };
     }
     if (!hasMore || nextCursor === null) break;

@@ -184,6 +184,8 @@ async function waitForEnd(
             turn.delivery(states);
           },
           onError: (error) => {
+            // A cursor that Band does not know any more: the next look reads from the beginning.
+            if (isGatewayError(error, 'BAND_INVALID')) session.tail.cursor = undefined;
             deps.log.debug({ err: error, roomId: session.roomId }, 'delivery states could not be read');
           },
         });
