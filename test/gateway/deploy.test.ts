@@ -15,6 +15,15 @@ import { tempFolder } from '../support/temp-folder.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
 
+/** TypeScript files below some folders, from the root. */
+function sourceFiles(folders: readonly string[]): string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => path.join(folder, name)),
+  );
+}
+
 const GROUPS = { slack: [slackSettings, relaySettings], a2a: [a2aSettings], acp: [acpSettings] };
 
 /** Loads a settings file as the program would, with every secret file it names in place. */
@@ -136,6 +145,14 @@ describe('the alerts', () => {
     const sources = ['src/gateway/metrics-door.ts', 'src/gateway/http-host.ts'].map(read).join('\n');
     for (const name of names) expect(sources, name).toContain(`'${name}'`);
     expect(names.size).toBeGreaterThan(3);
+  });
+
+  it('and the dashboard speaks of figures and labels that exist', () => {
+    const dashboard = read('deploy/grafana/band-gateway.json');
+    const names = new Set(dashboard.match(/\b(?:band|slack)_[a-z0-9_]+(?=[ ({[)\\])/g));
+    const sources = sourceFiles(['src', 'bridges']).map(read).join('\n');
+    for (const name of names) expect(sources, name).toContain(`'${name.replace(/_bucket$/, '')}'`);
+    expect(names.size).toBeGreaterThan(6);
   });
 
   it('each have a summary and say where to look', () => {
