@@ -32,10 +32,10 @@ export interface Acme {
 
 /** The bot's handle is `gateway`; ids are fixed so that payloads can be written by hand. */
 export async function startAcme(
-  options: SlackDoubleOptions & { app?: AppSpec; install?: InstallSpec } = {},
+  options: SlackDoubleOptions & { team?: Partial<Team>; app?: AppSpec; install?: InstallSpec } = {},
 ): Promise<Acme> {
   const slack = await startSlackDouble(options);
-  const team = slack.team({ id: 'T07GATE0001', name: 'Acme', domain: 'acme' });
+  const team = slack.team({ id: 'T07GATE0001', name: 'Acme', domain: 'acme', ...options.team });
   const app = slack.app({
     id: 'A07GATE0001',
     name: 'gateway',
