@@ -34,6 +34,7 @@ import { createDispatcher } from './inbound/dispatcher.js';
 import { createFilesIn, type FilesIn } from './inbound/files-in.js';
 import { createHttpIngress } from './inbound/http.js';
 import { createMessageHandler } from './inbound/message.js';
+import { createOutages } from './inbound/outage.js';
 import { createReplay } from './inbound/replay.js';
 import { slackRecordSchema, threadOf, type SlackRecord } from './inbound/records.js';
 import { SocketLink } from './inbound/socket-link.js';
@@ -193,7 +194,13 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     retentionMs: options.dedupTtlHours * 3_600_000,
   });
   const past = new ThreadPast();
-  const takeIn = createAccept({ inbox, clock, metrics, deadlineMs: options.ackDeadlineMs });
+  const takeIn = createAccept({
+    inbox,
+    clock,
+    metrics,
+    deadlineMs: options.ackDeadlineMs,
+    maxQueuedPerThread: options.maxQueuedPerThread,
+  });
   const accept: Accept = async (arrival, within) => {
     try {
       return await takeIn(arrival, within);
@@ -246,6 +253,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   };
 
   const turns = new TurnRecords(store, `${prefix}/turns`);
+  const outages = createOutages({ out, clock, log });
   const flow = createTurnFlow({
     options,
     inner,
@@ -257,6 +265,8 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     turns,
     runner,
     controls,
+    outages,
+    tries: INBOX_TRIES,
     out,
     filesIn,
     roomTools,
@@ -274,6 +284,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     claims,
     turns,
     flow,
+    outages,
     out,
     clock,
     log,
@@ -329,7 +340,13 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       createReplay({ app, identity: () => installations.get(app.slug)?.identity ?? null, slackApiUrl }),
     onMessage,
     onChange,
+    giveUp: (error, thread, record) => flow.giveUp(error, thread, record),
+    tries: INBOX_TRIES,
     controls,
+    isKnown: (slug, channel) => {
+      for (const { thread } of bindings.ofApp(slug)) if (thread.channel === channel) return true;
+      return false;
+    },
     out,
     catchUp: (slug) => {
       past.forgetAll();

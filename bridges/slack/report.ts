@@ -87,6 +87,13 @@ export function blockersOf({
 export function createDeadLetters(inbox: DurableQueue<SlackRecord>, outbox: DeadLetters): DeadLetters {
   const INBOX = 'inbox:';
   const within = (id: string) => (id.startsWith(INBOX) ? id.slice(INBOX.length) : null);
+  /** Under a name of its own: under the old one the message counts as seen, and its answers as written. */
+  const again = async (id: string): Promise<boolean> => {
+    const dead = (await inbox.deadRecords(Number.MAX_SAFE_INTEGER)).find((one) => one.id === id);
+    if (!dead) return false;
+    await inbox.put({ id: `again:${dead.diedAt}:${id}`, lane: dead.lane, body: { ...dead.body, again: true } });
+    return await inbox.dropDead(id);
+  };
   return {
     async list(limit = 100) {
       const dead = (await inbox.deadRecords(limit)).map(({ id, lane, code, reason, diedAt }) => ({
@@ -101,7 +108,7 @@ export function createDeadLetters(inbox: DurableQueue<SlackRecord>, outbox: Dead
     },
     async retry(id) {
       const own = within(id);
-      return own === null ? await outbox.retry(id) : await inbox.retryDead(own);
+      return own === null ? await outbox.retry(id) : await again(own);
     },
     async drop(id) {
       const own = within(id);

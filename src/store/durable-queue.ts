@@ -423,5 +423,6 @@ export class DurableQueue<T> {
   }
 }
 
-const isStoreFault = (error: unknown): boolean =>
+/** The disk's fault, not that of what was to be stored. */
+export const isStoreFault = (error: unknown): boolean =>
   isGatewayError(error, 'STORE_TRIPPED') || isGatewayError(error, 'STORE_IO');

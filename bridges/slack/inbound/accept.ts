@@ -31,6 +31,8 @@ export interface AcceptDeps {
   readonly metrics: Metrics;
   /** Longest wait for the disk; past it the sender is asked to repeat. */
   readonly deadlineMs: number;
+  /** Messages that may wait in one thread behind the one that runs. */
+  readonly maxQueuedPerThread: number;
 }
 
 /** Verified delivery → parse → key → inbox. What resolves is on disk, and only then may Slack be told so (S-030). */
@@ -42,7 +44,7 @@ const ACK_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
  * @returns a function that throws what the store throws, and `DEADLINE_EXCEEDED`: then nothing may be acknowledged,
  *   and Slack delivers again (S-031)
  */
-export function createAccept({ inbox, clock, metrics, deadlineMs }: AcceptDeps): Accept {
+export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerThread }: AcceptDeps): Accept {
   const { received, repeats, seconds } = instruments(metrics);
   return async (arrival, signal) => {
     const { slug, transport, payload, retryNum = null, retryReason = null } = arrival;
@@ -52,9 +54,13 @@ export function createAccept({ inbox, clock, metrics, deadlineMs }: AcceptDeps):
     received.inc({ app: slug, transport, kind: delivery.kind, type: typeOf(delivery) });
 
     const id = arrival.key ?? deliveryKey(slug, delivery, payload);
-    const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again: arrival.again ?? false };
+    const again = arrival.again ?? false;
+    const lane = laneOf(slug, delivery);
+    const isMessage = delivery.kind === 'event' && delivery.event.kind === 'message';
+    const tooMany = isMessage && !again && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
+    const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again, tooMany };
     const accepted = await withDeadline(clock, deadlineMs, signal, () =>
-      inbox.accept({ id, lane: laneOf(slug, delivery), body }),
+      inbox.accept({ id, lane: tooMany ? `full:${lane}` : lane, body }),
     );
     seconds.observe({ app: slug, transport }, (clock.now() - begun) / 1_000);
     if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });

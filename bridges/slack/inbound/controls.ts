@@ -83,11 +83,22 @@ export class Controls {
       await this.#tell(thread, delivery, who);
       return;
     }
-    if (control.action === 'retry') await store.batch([{ kind: 'delete', key: `${prefix}/${delivery.value ?? ''}` }]);
     const line = await this.act(control.action, thread, delivery.userId, control.record, delivery.value ?? '');
+    // Used up only once what it does is on disk; until then a second press does the same thing.
+    if (control.action === 'retry') await store.batch([{ kind: 'delete', key: `${prefix}/${delivery.value ?? ''}` }]);
     if (delivery.messageTs !== null) {
       const id = `control:${delivery.value ?? ''}:${control.action}`;
       await out.edit(thread, delivery.messageTs, { id, markdown: line });
+    }
+  }
+
+  /** Somebody steered by a reaction: it counts in a thread that a room stands for, from who wrote there or may press. */
+  async react(action: ControlAction, thread: ThreadRef, userId: string, by: Installation, id: string): Promise<void> {
+    const { bindings, threads } = this.#deps;
+    if (!bindings.find(thread)) return;
+    const { people } = await threads.get(slackKey(thread));
+    if (people.includes(userId) || (await this.#may(userId, thread, by))) {
+      await this.act(action, thread, userId, null, id);
     }
   }
 
@@ -137,11 +148,16 @@ export class Controls {
   /** Forgets buttons past their day. */
   async prune(): Promise<void> {
     const { store, prefix, clock } = this.#deps;
-    const range = prefixRange(`${prefix}/`);
-    const entries = await store.range({ ...range, limit: PRUNE_PAGE });
-    const old = entries.filter(({ value }) => readJson(value, controlSchema).madeAt + LIFETIME_MS < clock.now());
-    const changes = old.map(({ key }): StoreChange => ({ kind: 'delete', key }));
-    if (changes.length > 0) await store.batch(changes);
+    const { from, to } = prefixRange(`${prefix}/`);
+    for (let next = from; ;) {
+      const page = await store.range({ from: next, to, limit: PRUNE_PAGE });
+      const old = page.filter(({ value }) => readJson(value, controlSchema).madeAt + LIFETIME_MS < clock.now());
+      const changes = old.map(({ key }): StoreChange => ({ kind: 'delete', key }));
+      if (changes.length > 0) await store.batch(changes);
+      const last = page.at(-1);
+      if (!last || page.length < PRUNE_PAGE) return;
+      next = `${last.key}\0`;
+    }
   }
 
   /** @returns a sentence for the person when the work itself cannot be stopped from here; else nothing */

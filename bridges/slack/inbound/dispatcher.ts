@@ -1,20 +1,21 @@
 import type { Clock } from '../../../src/base/clock.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
-import type { Handler, Outcome } from '../../../src/store/durable-queue.js';
+import { isStoreFault, type Handler, type Outcome } from '../../../src/store/durable-queue.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
-import { GatewayError } from '../../../src/base/errors.js';
+import { GatewayError, isGatewayError, toError } from '../../../src/base/errors.js';
 import type { SlackAppConfig } from '../apps.js';
 import type { Installation } from '../installations.js';
 import type { SlackOut, ThreadRef } from '../outbound/port.js';
 import { parseDelivery, type SlackDelivery, type SlackEventDelivery } from '../parse.js';
 import type { SlackEvent } from '../parse-event.js';
-import type { SlackIdentity } from '../web-methods.js';
+import { readMessages, type SlackIdentity } from '../web-methods.js';
 import type { ChangeHandler } from './change-events.js';
 import type { Controls } from './controls.js';
 import type { MessageAt } from './message.js';
 import type { SlackRecord } from './records.js';
 import type { Replay } from './replay.js';
+import type { TurnFlow } from './turn-flow.js';
 
 type Record_ = QueueRecord<SlackRecord>;
 
@@ -23,7 +24,13 @@ export interface DispatcherDeps {
   readonly replayOf: (app: SlackAppConfig) => Replay;
   readonly onMessage: (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome>;
   readonly onChange: ChangeHandler;
+  /** A message comes to no good end: its author is told. */
+  readonly giveUp: TurnFlow['giveUp'];
+  /** Tries of one record before it is given up. */
+  readonly tries: number;
   readonly controls: Controls;
+  /** Whether a room stands for some thread of the channel. */
+  readonly isKnown: (slug: string, channel: string) => boolean;
   readonly out: SlackOut;
   /** Slack dropped deliveries of this app: what bound threads missed is looked for. */
   readonly catchUp: (slug: string) => void;
@@ -63,9 +70,34 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       outcome = await route(delivery, installation, record, signal);
     };
     const body = typeof payload === 'object' && payload !== null ? (payload as Record<string, unknown>) : {};
-    if (!(await replay(body, take))) await take();
-    return outcome;
+    try {
+      if (!(await replay(body, take))) await take();
+      return outcome;
+    } catch (error) {
+      return await failed(toError(error), delivery, installation, record, signal);
+    }
   };
+
+  /** What failed after several steps may have done some of them; and no message ends without a word to its author. */
+  async function failed(
+    error: Error,
+    delivery: SlackDelivery,
+    installation: Installation,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const known = isGatewayError(error) ? error : null;
+    const isLast = known?.retryable === false || record.failures + 1 >= deps.tries;
+    const { identity } = installation;
+    if (signal.aborted || !isLast || isStoreFault(error)) {
+      const afterMs = known?.retryAfterMs ?? null;
+      return { kind: 'retry', error, maybeDelivered: true, ...(afterMs === null ? {} : { afterMs }) };
+    }
+    if (!identity || delivery.kind !== 'event' || delivery.event.kind !== 'message') throw error;
+    const { channel, message } = delivery.event;
+    const at = { channel, threadTs: message.thread_ts ?? message.ts, user: message.user ?? null };
+    return await deps.giveUp(error, placeOf(delivery, installation, identity, at), record);
+  }
 
   async function route(
     delivery: SlackDelivery,
@@ -115,7 +147,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       case 'deleted':
         return identity ? await deps.onChange({ installation, identity, delivery, event }, record, signal) : DONE;
       case 'reaction':
-        if (identity) await react(event, placeOf(delivery, installation, identity), record);
+        if (identity) await react(event, placeOf(delivery, installation, identity), installation, record, signal);
         return DONE;
       case 'session_stopped':
         if (identity) {
@@ -152,12 +184,17 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
   async function react(
     event: Extract<SlackEvent, { kind: 'reaction' }>,
     place: ThreadRef,
+    installation: Installation,
     record: Record_,
+    signal: AbortSignal,
   ): Promise<void> {
     const action = event.added ? REACTION_CONTROLS.get(event.name as 'octagonal_sign' | 'arrow_forward') : undefined;
     if (action === undefined) return;
-    const thread = { ...place, channel: event.channel, threadTs: event.ts };
-    await deps.controls.act(action, thread, event.user, null, record.id);
+    const { channel, ts } = event;
+    if (!deps.isKnown(installation.app.slug, channel)) return;
+    const { messages } = await readMessages(installation.client, { channel, ts, limit: 1 }, { signal });
+    const threadTs = messages.find((message) => message.ts === ts)?.thread_ts ?? ts;
+    await deps.controls.react(action, { ...place, channel, threadTs }, event.user, installation, record.id);
   }
 }
 

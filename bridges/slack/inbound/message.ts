@@ -1,10 +1,10 @@
 import { withDeadline } from '../../../src/base/async.js';
-import { BoundedMap } from '../../../src/base/bounded.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import type { Outcome } from '../../../src/store/durable-queue.js';
+import type { StoreChange } from '../../../src/store/port.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import type { SeenKeys } from '../../../src/store/seen.js';
 import { messageIdentity, slackKey } from '../conversation.js';
@@ -21,8 +21,9 @@ import { isBot, isUnknownSubtype, judge } from './gate.js';
 import { historyEntry } from './history.js';
 import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
-import type { ThreadState, Threads } from './threads.js';
-import { isOutage, type TurnFlow } from './turn-flow.js';
+import { botRunBefore, type ThreadState, type Threads } from './threads.js';
+import { isOutage, type Outages } from './outage.js';
+import type { TurnFlow } from './turn-flow.js';
 import type { TurnRecords } from './turn-record.js';
 
 export interface MessageDeps {
@@ -36,6 +37,7 @@ export interface MessageDeps {
   readonly claims: SeenKeys;
   readonly turns: TurnRecords;
   readonly flow: TurnFlow;
+  readonly outages: Outages;
   readonly out: SlackOut;
   readonly clock: Clock;
   readonly log: Logger;
@@ -51,10 +53,8 @@ export interface MessageAt {
 
 type Record_ = QueueRecord<SlackRecord>;
 
-/** Messages whose wait for a room is counted. */
-const MAX_TRIES_KEPT = 10_000;
-const BAND_LOOKS_MS = [2_000, 8_000, 30_000] as const;
-const TELL_BAND_AFTER_MS = 30_000;
+/** Drops after which it is still remembered that somebody wrote. */
+const NOTED: ReadonlySet<string> = new Set(['not_addressed', 'for_somebody_else', 'bot', 'bot_cap']);
 const TOLD_BUCKET_MS = 3_600_000;
 const ROOM_CALL_MS = 30_000;
 
@@ -65,12 +65,11 @@ const ROOM_CALL_MS = 30_000;
 export function createMessageHandler(
   deps: MessageDeps,
 ): (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome> {
-  const { options, bindings, threads, changes, claims, turns, out, clock, log } = deps;
+  const { options, bindings, threads, changes, claims, turns, out, outages, clock, log } = deps;
   const dropped = deps.metrics.counter('slack_events_dropped_total', 'Messages that made no turn', ['app', 'reason']);
   const unknownKinds = deps.metrics.counter('slack_unknown_subtypes_total', 'Messages of a kind not known here', [
     'app',
   ]);
-  const bandTries = new BoundedMap<string, number>(MAX_TRIES_KEPT);
 
   const handle = async (at: MessageAt, record: Record_, signal: AbortSignal): Promise<Outcome> => {
     const { installation, identity, delivery, event } = at;
@@ -78,9 +77,10 @@ export function createMessageHandler(
     const team = delivery.teamId ?? identity.teamId;
     const claim = messageIdentity(slug, team, event.channel, event.message.ts);
     await notePast(at, team);
-    if (!record.body.again && (await claims.has(claim))) return drop(slug, 'seen');
+    const drop = (reason: string) => droppedWith(slug, reason, [changes.forget(claim)]);
+    if (!record.body.again && (await claims.has(claim))) return drop('seen');
     const message = await changes.latest(claim, event.message);
-    if (!message) return drop(slug, 'deleted', [changes.forget(claim)]);
+    if (!message) return drop('deleted');
 
     const thread: ThreadRef = {
       slug,
@@ -98,7 +98,7 @@ export function createMessageHandler(
         isBound = (await bindings.look(thread, signal)) !== null;
       } catch (error) {
         if (signal.aborted || !isGatewayError(error) || !isOutage(error)) throw error;
-        return { kind: 'wait', afterMs: BAND_LOOKS_MS[0] };
+        return await outages.wait(error, thread, record);
       }
     }
     const verdict = judge(await factsOf(at, message, state, isBound), {
@@ -107,13 +107,15 @@ export function createMessageHandler(
       deny: installation.app.deny,
     });
     if (verdict.kind === 'dropped') {
-      if (verdict.reason === 'not_addressed' || verdict.reason === 'for_somebody_else' || verdict.reason === 'bot') {
-        if (bindings.find(thread)) await threads.note(key, noteOf(message), clock.now());
-      }
+      if (NOTED.has(verdict.reason) && bindings.find(thread)) await threads.note(key, noteOf(message), clock.now());
       if (verdict.told) await tellRefused(thread, message, verdict.reason);
-      return drop(slug, verdict.reason);
+      return drop(verdict.reason);
     }
     if (isUnknownSubtype(message)) unknownKinds.inc({ app: slug });
+    if (record.body.tooMany) {
+      await tellFull(thread, claim);
+      return ended(droppedWith(slug, 'thread_full', []), claim, record);
+    }
     if (state.paused) return await deps.flow.hold(thread, record);
     const known = await threads.note(key, noteOf(message), clock.now());
 
@@ -132,11 +134,17 @@ export function createMessageHandler(
         ),
       ));
     } catch (error) {
-      return await withoutRoom(error, thread, record, signal);
+      return ended(await withoutRoom(error, thread, record, signal), claim, record);
     }
-    bandTries.delete(record.id);
-    const outcome = await deps.flow.take({ at, message, thread, binding, isNew, people: known.people }, record, signal);
+    const latest = () => changes.latest(claim, message);
+    const where = { at, message, latest, thread, binding, isNew, people: known.people };
+    return ended(await deps.flow.take(where, record, signal), claim, record);
+  };
+
+  /** With the end of its record a message has had its turn. */
+  const ended = (outcome: Outcome, claim: string, record: Record_): Outcome => {
     if (outcome.kind !== 'done' && outcome.kind !== 'dead') return outcome;
+    outages.over(record);
     const marks = record.body.again ? [] : claims.mark(claim);
     return {
       ...outcome,
@@ -179,14 +187,14 @@ export function createMessageHandler(
       isBound,
       isMuted: state.muted,
       hasOthers: state.otherBots || state.people.some((id) => id !== message.user),
-      botRun: state.botRun,
+      botRun: botRunBefore(state, message.ts),
     };
   };
 
-  const drop = (slug: string, reason: string, ended: Extract<Outcome, { kind: 'done' }>['changes'] = []): Outcome => {
+  const droppedWith = (slug: string, reason: string, changesWithIt: readonly StoreChange[]): Outcome => {
     dropped.inc({ app: slug, reason });
     log.debug({ app: slug, reason }, 'a Slack message made no turn');
-    return { kind: 'done', changes: ended };
+    return { kind: 'done', changes: changesWithIt };
   };
 
   /** Once an hour for one person in one channel, as the settings say (S-068). */
@@ -200,6 +208,13 @@ export function createMessageHandler(
     else if (options.denyReply === 'ephemeral' && user) {
       await out.ephemeral(thread, user, { id, text: 'I am not set up to answer you here.' });
     }
+  };
+
+  const tellFull = async (thread: ThreadRef, claim: string): Promise<void> => {
+    if (thread.askerId === null) return;
+    const text =
+      'Too many messages wait in this thread already, so I did not take this one. Please send it again later.';
+    await out.ephemeral(thread, thread.askerId, { id: `full:${claim}`, text });
   };
 
   /** Band does not give a room: the message waits for it, and the person hears of it after half a minute. */
@@ -216,14 +231,7 @@ export function createMessageHandler(
       await out.reply(thread, { id: `${record.id}:no-room`, markdown, kind: 'error' });
       return { kind: 'dead', code: error.code, reason: error.message };
     }
-    const tries = (bandTries.get(record.id) ?? 0) + 1;
-    bandTries.set(record.id, tries);
-    log.warn({ err: error, tries }, 'Band gave no room for a Slack thread: the message waits');
-    if (clock.now() - record.putAt >= TELL_BAND_AFTER_MS) {
-      const markdown = 'I am having trouble reaching Band. Your message is kept and goes on as soon as that works.';
-      await out.reply(thread, { id: `${record.id}:no-band`, markdown, kind: 'notice' });
-    }
-    return { kind: 'wait', afterMs: BAND_LOOKS_MS[Math.min(tries, BAND_LOOKS_MS.length) - 1] ?? BAND_LOOKS_MS[2] };
+    return await outages.wait(error, thread, record);
   };
 
   return handle;

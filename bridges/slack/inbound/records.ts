@@ -13,6 +13,8 @@ export const slackRecordSchema = z.object({
   payload: z.unknown(),
   /** Somebody asked for it once more: that it was seen before does not count. */
   again: z.boolean().default(false),
+  /** More waited in its thread than may: its author is told so, and it has no turn. */
+  tooMany: z.boolean().default(false),
 });
 export type SlackRecord = z.infer<typeof slackRecordSchema>;
 

@@ -30,6 +30,11 @@ const FRESH: ThreadState = {
 };
 const MAX_PEOPLE = 200;
 
+/** Bot messages in a row before the message of this `ts`, which a try before this one may have counted. */
+export function botRunBefore({ botRun, lastTs }: ThreadState, ts: string): number {
+  return lastTs === ts ? Math.max(0, botRun - 1) : botRun;
+}
+
 /** The threads' states, one record each under `prefix`. */
 export class Threads {
   readonly #records: KeyedRecords<typeof threadSchema>;
@@ -60,7 +65,7 @@ export class Threads {
       lastTs: state.lastTs !== null && state.lastTs > message.ts ? state.lastTs : message.ts,
       touchedAt: now,
       otherBots: state.otherBots || message.isBot,
-      botRun: message.isBot ? state.botRun + 1 : 0,
+      botRun: message.isBot ? botRunBefore(state, message.ts) + 1 : 0,
       people:
         message.isBot || message.user === null || state.people.includes(message.user)
           ? state.people

@@ -1,12 +1,12 @@
 import type { Clock } from '../../../src/base/clock.js';
-import { type GatewayError, isGatewayError, toError } from '../../../src/base/errors.js';
+import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { FrameworkAdapter } from '../../../src/core/framework-adapter.js';
 import { isOutsideBrain } from '../../../src/core/outside.js';
 import type { AgentToolsProtocol } from '../../../src/core/tools.js';
 import { Turn } from '../../../src/core/turn.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
-import type { Outcome } from '../../../src/store/durable-queue.js';
+import { isStoreFault, type Outcome } from '../../../src/store/durable-queue.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { slackKey } from '../conversation.js';
 import { messageToMarkdown } from '../convert/index.js';
@@ -22,6 +22,7 @@ import type { Controls } from './controls.js';
 import type { FilesIn } from './files-in.js';
 import { readThread } from './history.js';
 import type { MessageAt } from './message.js';
+import { isOutage, type Outages } from './outage.js';
 import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
 import type { Threads } from './threads.js';
@@ -39,6 +40,9 @@ export interface TurnFlowDeps {
   readonly turns: TurnRecords;
   readonly runner: TurnRunner;
   readonly controls: Controls;
+  readonly outages: Outages;
+  /** Tries of one record before it is given up. */
+  readonly tries: number;
   readonly out: SlackOut;
   readonly filesIn: (installation: Installation) => FilesIn;
   /** The room's own tools for one turn. */
@@ -56,6 +60,8 @@ const PAUSED_LOOK_MS = 3_600_000;
 export interface TurnAt {
   readonly at: MessageAt;
   readonly message: SlackMessage;
+  /** The message as it stands by now; null when it was deleted. */
+  readonly latest: () => Promise<SlackMessage | null>;
   readonly thread: ThreadRef;
   readonly binding: Binding;
   readonly isNew: boolean;
@@ -67,6 +73,8 @@ export interface TurnFlow {
   take(where: TurnAt, record: QueueRecord<SlackRecord>, signal: AbortSignal): Promise<Outcome>;
   /** The conversation is stopped: the message waits, and its author is told. */
   hold(thread: ThreadRef, record: QueueRecord<SlackRecord>): Promise<Outcome>;
+  /** The message comes to no good end: its author and the room are told, and it may be tried again by hand. */
+  giveUp(error: Error, thread: ThreadRef, record: QueueRecord<SlackRecord>): Promise<Outcome>;
 }
 
 /** What the brain is told → its turn → what the end of the turn means for record, thread and room. */
@@ -97,13 +105,24 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     const running = runner.begin(key, { by: message.user ?? '', ts: message.ts }, signal);
     const { ackReaction } = options;
     try {
-      if (ackReaction !== undefined) await out.react(thread, message.ts, ackReaction, true);
-      const end = await runTurn(where, record, running.signal);
+      // From here on an edit or a deletion finds the turn running; what came just before is seen now.
+      const latest = await where.latest();
+      if (!latest) return { kind: 'done' };
+      if ((await threads.get(key)).paused) return await holdPaused(thread, record);
+      if (ackReaction !== undefined) await mark(thread, message.ts, ackReaction, true);
+      const end = await runTurn({ ...where, message: latest }, record, running.signal);
       return await settle(end, thread, binding, record, signal);
     } finally {
       running.end();
-      if (ackReaction !== undefined) await out.react(thread, message.ts, ackReaction, false);
+      if (ackReaction !== undefined) await mark(thread, message.ts, ackReaction, false);
     }
+  };
+
+  /** The waiting reaction is a courtesy: its failure must not bring a finished turn back. */
+  const mark = async (thread: ThreadRef, ts: string, emoji: string, on: boolean): Promise<void> => {
+    await out.react(thread, ts, emoji, on).catch((error: unknown) => {
+      log.warn({ err: error, app: thread.slug, on }, 'the waiting reaction could not be written');
+    });
   };
 
   const runTurn = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<TurnEnd> => {
@@ -255,14 +274,31 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       await threads.change(slackKey(thread), (state) => ({ ...state, paused: true }));
       return await holdPaused(thread, record);
     }
-    if (isGatewayError(error, 'BAND_NOT_FOUND')) {
+    const hasShown = await turns.hasShown(record.id);
+    if (isGatewayError(error, 'BAND_NOT_FOUND') && !hasShown && (await isGone(binding))) {
       await bindings.forget(binding);
       const markdown = 'The room behind this conversation is gone. I go on in a new one.';
       await out.reply(thread, { id: `${record.id}:new-room`, markdown, kind: 'notice' });
       return { kind: 'wait', afterMs: 0 };
     }
-    if (isGatewayError(error) && isOutage(error) && !(await turns.hasShown(record.id))) throw error;
+    if (isGatewayError(error) && !hasShown) {
+      // The relay's message is kept until it can be posted; another brain's tries are numbered (S-040).
+      if (isOutage(error) && relays && error.code !== 'BAND_BAD_ANSWER')
+        return await deps.outages.wait(error, thread, record);
+      if (isOutage(error)) await deps.outages.tell(thread, record);
+      if ((isOutage(error) && record.failures + 1 < deps.tries) || isStoreFault(error)) throw error;
+    }
     return await giveUp('I could not finish this.', error, thread, record, binding);
+  };
+
+  /** Not everything that Band does not know is the room. */
+  const isGone = async ({ roomId }: Binding): Promise<boolean> => {
+    try {
+      await deps.rest.getChat(roomId);
+      return false;
+    } catch (error) {
+      return isGatewayError(error, 'BAND_NOT_FOUND');
+    }
   };
 
   const giveUp = async (
@@ -291,15 +327,11 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     return { kind: 'dead', code: isGatewayError(error) ? error.code : 'BRAIN_FAILED', reason: error.message };
   };
 
-  return { take: takeTurn, hold: holdPaused };
-}
-
-/** Faults that pass by themselves, or once somebody mends the credentials: the message waits for that. */
-export function isOutage(error: GatewayError): boolean {
-  return (
-    (error.retryable && (error.code.startsWith('BAND_') || error.code === 'DEADLINE_EXCEEDED')) ||
-    error.code === 'BAND_UNAUTHORIZED'
-  );
+  return {
+    take: takeTurn,
+    hold: holdPaused,
+    giveUp: (error, thread, record) => giveUp('I could not finish this.', error, thread, record),
+  };
 }
 
 function mentionRule(options: SlackOptions, thread: ThreadRef, people: readonly string[]): MentionRule {

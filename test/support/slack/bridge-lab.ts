@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { GenericAdapter, type GenericTurn } from '../../../src/adapters/generic.js';
 import type { Agent } from '../../../src/agent.js';
+import type { Clock } from '../../../src/base/clock.js';
 import { silentLogger, type Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import type { FrameworkAdapter } from '../../../src/core/framework-adapter.js';
@@ -34,6 +35,8 @@ export interface BridgeLabOptions {
   readonly dataDir?: string;
   readonly log?: Logger;
   readonly metrics?: Metrics;
+  /** The bridge's own clock; default the system's. */
+  readonly clock?: Clock;
   /** Limits are counted and refused; default false, since real seconds would pass. */
   readonly rates?: boolean;
 }
@@ -96,6 +99,7 @@ export async function startBridge(options: BridgeLabOptions = {}): Promise<Bridg
       prefix: 'slack/lab',
       log: options.log ?? silentLogger,
       ...(options.metrics ? { metrics: options.metrics } : {}),
+      ...(options.clock ? { clock: options.clock } : {}),
     },
   );
   const agent = sandboxAgent(sandbox, { adapter, agentId: DEMO.helpdesk.id, apiKey: DEMO.helpdesk.apiKey });
