@@ -11,7 +11,7 @@ export interface ConsoleOptions {
   readonly apiKey?: string;
 }
 
-const MODULES = ['main', 'api', 'composer', 'dom', 'mention', 'model', 'socket', 'timeline', 'wire'] as const;
+const MODULES = ['main', 'api', 'composer', 'dom', 'mention', 'model', 'page', 'socket', 'timeline', 'wire'] as const;
 
 const HEADERS = {
   'x-content-type-options': 'nosniff',
