@@ -124,6 +124,18 @@ describe('rooms that come and go', () => {
     expect(cleaned).toBe(1);
   });
 
+  it('R-167 a room that is taken away while it is being joined gets no session, and its channels are left', async () => {
+    const lab = await started([]);
+    lab.band.addRoom('brief');
+    lab.band.link.push({ kind: 'room_added', roomId: 'brief', room: wire('brief') });
+    lab.band.link.push({ kind: 'room_removed', roomId: 'brief', room: wire('brief') });
+    await lab.settle();
+    expect(live(lab)).toEqual([]);
+    expect(lab.band.called('nextMessage')).toEqual([]);
+    expect(lab.band.link.joined.has(topics.chatRoom('brief'))).toBe(false);
+    expect(lab.band.link.joined.has(topics.participants('brief'))).toBe(false);
+  });
+
   it('R-170 events of rooms that are not joined are ignored', async () => {
     const lab = await started([]);
     lab.band.addRoom('elsewhere');
