@@ -64,7 +64,7 @@ export interface ServiceSettings {
   readonly folder: string;
   /** Default `<folder>/data`. */
   readonly dataDir?: string;
-  readonly sandbox: Sandbox;
+  readonly sandbox: Pick<Sandbox, 'restUrl' | 'wsUrl'>;
   /** Lines at the top of the file. */
   readonly top?: string;
   /** Entries under `agents`; see {@link frontDoor} and {@link helpdesk}. */
