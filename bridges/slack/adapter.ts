@@ -128,7 +128,7 @@ export class SlackAdapter extends SimpleAdapter {
       await this.#parts.stop();
       throw error;
     }
-    log.info({ apps: this.apps.length, agent: name }, 'Slack bridge started');
+    log.info({ apps: this.apps.length, agentName: name }, 'Slack bridge started');
   }
 
   /** A message of the room: a peer answers, or somebody there speaks to this agent. */
