@@ -6,7 +6,7 @@ import { createMemoryStore } from '../../../../src/store/memory.js';
 import type { StateStore } from '../../../../src/store/port.js';
 import { createManualClock, type ManualClock } from '../../../../src/testing/manual-clock.js';
 import { resolveApps } from '../../../../bridges/slack/apps.js';
-import { createSlackClient } from '../../../../bridges/slack/client.js';
+import { createSlackClient, type SlackClient } from '../../../../bridges/slack/client.js';
 import type { OutInstallation } from '../../../../bridges/slack/outbound/faults.js';
 import type { ReplyDraft, SlackOut, ThreadRef } from '../../../../bridges/slack/outbound/port.js';
 import { createSlackOut, type RoomError, type SlackOutDeps } from '../../../../bridges/slack/outbound/slack-out.js';
@@ -84,9 +84,17 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
     metrics,
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   });
+  let pending = 0;
+  const counted: SlackClient = {
+    ...raw,
+    call: (method, args, callOptions) => {
+      pending += 1;
+      return raw.call(method, args, callOptions).finally(() => (pending -= 1));
+    },
+  };
   const installation: OutLab['installation'] = {
     current: {
-      client: createThrottledClient(raw, { clock, metrics, random: () => 0.5 }),
+      client: createThrottledClient(counted, { clock, metrics, random: () => 0.5 }),
       app: {
         ...app!,
         ...(options.persona ? { persona: options.persona } : {}),
@@ -155,20 +163,25 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
     async pass(ms, stepMs = 250) {
       for (let left = ms; left > 0; left -= stepMs) {
         await clock.advance(Math.min(stepMs, left));
-        await ioSettled(acme);
+        await ioSettled(acme, () => pending);
       }
     },
     shown: () => slack.botMessages(general, said.ts).map((one) => one.shown),
   };
 }
 
+const QUIET_ROUNDS = 4;
+const LONGEST_IO_MS = 8_000;
+
 /** No call is on its way, and what its answer led to has happened. */
-async function ioSettled({ slack }: Acme): Promise<void> {
-  for (let quiet = 0; quiet < 3;) {
+async function ioSettled({ slack }: Acme, pending: () => number): Promise<void> {
+  const begun = performance.now();
+  for (let quiet = 0; quiet < QUIET_ROUNDS;) {
     const before = slack.calls().length;
     await new Promise((resolve) => setImmediate(resolve));
-    await slack.until(() => slack.web.inFlight === 0, 'quiet');
-    quiet = slack.calls().length === before ? quiet + 1 : 0;
+    const busy = pending() > 0 || slack.web.inFlight > 0 || slack.calls().length !== before;
+    quiet = busy ? 0 : quiet + 1;
+    if (performance.now() - begun > LONGEST_IO_MS) throw new Error('calls to the double do not end');
   }
 }
 
