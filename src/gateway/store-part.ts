@@ -1,6 +1,7 @@
+import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Clock } from '../base/clock.js';
-import { isGatewayError } from '../base/errors.js';
+import { GatewayError, isGatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { Blocker } from '../core/bridge.js';
 import type { StateStore } from '../store/port.js';
@@ -66,6 +67,13 @@ export function createStorePart(
     },
     notices: () => [...notices],
     async start() {
+      // Messages and push credentials lie in here: nobody else on this machine reads them, and the operator socket's
+      // folder is closed before the socket is there.
+      await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error: unknown) => {
+        const { code = 'unknown' } = error as NodeJS.ErrnoException;
+        const message = `The data directory ${dataDir} cannot be made (${code}). Set data_dir to a folder this user may write to.`;
+        throw new GatewayError('STORE_IO', { cause: error, message });
+      });
       if (kind === 'memory') {
         const { createMemoryStore } = await import('../store/memory.js');
         store = createMemoryStore(clock);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -77,13 +77,15 @@ const isReady = ({ status }: Readiness) => status === 'ready';
 
 describe('a service from a settings file', () => {
   it('becomes ready, answers its clients, and ends in order', async () => {
-    const { program, url } = await startService({ cwd: await tempFolder() });
+    const cwd = await tempFolder();
+    const { program, url } = await startService({ cwd });
     await readiness(url, isReady);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     expect((await a2aSend(url, 'echo', 'hello')).status).toBe(401);
     const { status, text } = await a2aSend(url, 'echo', 'hello', PARTNER_KEY);
     expect({ status, text }).toEqual({ status: 200, text: 'echo: hello' });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('band_ready 1');
+    expect(statSync(path.join(cwd, 'data')).mode & 0o077).toBe(0);
     program.kill();
     expect(await program.ended).toBe(0);
   });
