@@ -2,8 +2,9 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { Background } from '../../src/base/async.js';
+import { backoffMs } from '../../src/base/backoff.js';
 import type { Clock } from '../../src/base/clock.js';
-import { GatewayError } from '../../src/base/errors.js';
+import { GatewayError, isGatewayError } from '../../src/base/errors.js';
 import type { HttpListener } from '../../src/base/http-mount.js';
 import type { Logger } from '../../src/base/log.js';
 import type { Metrics } from '../../src/base/metrics.js';
@@ -34,7 +35,7 @@ import { createDispatcher } from './inbound/dispatcher.js';
 import { createFilesIn, type FilesIn } from './inbound/files-in.js';
 import { createHttpIngress } from './inbound/http.js';
 import { createMessageHandler } from './inbound/message.js';
-import { createOutages } from './inbound/outage.js';
+import { createOutages, isOutage } from './inbound/outage.js';
 import { createReplay } from './inbound/replay.js';
 import { slackRecordSchema, threadOf, type SlackRecord } from './inbound/records.js';
 import { SocketLink } from './inbound/socket-link.js';
@@ -101,6 +102,7 @@ const OUTAGE_MS = 30_000;
 const RECENT_MS = 24 * 3_600_000;
 /** Tries of one delivery, about ten minutes in all (S-040). */
 const INBOX_TRIES = 5;
+const RESOLVE_BACKOFF = { baseMs: 1_000, maxMs: 30_000 } as const;
 const INBOX_BACKOFF = { baseMs: 2_000, maxMs: 480_000, factor: 4, jitter: 'tenth' } as const;
 
 /** Puts the bridge together; nothing runs until `start`. */
@@ -143,6 +145,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     clock,
     log,
     rescan: options.rescan,
+    closing: stopping.signal,
   });
   const bound = metrics.gauge('slack_bindings', 'Threads that a room stands for');
   const threads = new Threads(store, `${prefix}/threads`);
@@ -389,6 +392,18 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     bodyLimitBytes: options.bodyLimitBytes,
     open: () => open,
   });
+  /** What a peer says waits until it is known where to: a failure would lose it. */
+  const resolved = async (roomId: string, signal: AbortSignal): Promise<Binding | null> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await bindings.resolve(roomId, signal);
+      } catch (error) {
+        if (signal.aborted || !isGatewayError(error) || !isOutage(error)) throw error;
+        log.warn({ err: error, roomId, tries }, 'the thread of a room is not known yet');
+        await clock.sleep(backoffMs(tries, RESOLVE_BACKOFF), signal);
+      }
+    }
+  };
   const statuses = new Map<string, ThreadStatus>();
   const relays = isOutsideBrain(inner);
   const refOf = ({ thread }: Binding, askerId: string | null = null): ThreadRef => ({ ...thread, askerId });
@@ -456,7 +471,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       undo.push(step);
     },
     async placeOf({ roomId, signal, tools, msg }) {
-      const binding = await bindings.resolve(roomId, signal);
+      const binding = await resolved(roomId, signal);
       if (!binding) return null;
       const installation = installations.get(binding.thread.slug);
       if (!installation) {

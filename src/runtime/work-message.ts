@@ -4,6 +4,7 @@ import { isGatewayError, toError } from '../base/errors.js';
 import type { AgentInput } from '../core/agent-input.js';
 import { RUNTIME_PROVIDER, UNFINISHED_TEXT } from '../core/judge.js';
 import { Turn } from '../core/turn.js';
+import { isStoreFault } from '../store/store-fault.js';
 import { acknowledge, markFailed, retryAck } from './acknowledge.js';
 import { Cycle, type CycleResult } from './cycle.js';
 import type { RoomEnvironment, RoomState } from './room-state.js';
@@ -220,11 +221,19 @@ async function settle(
         room.stoppedByPlatform(controls);
         return 'halted';
       }
+      if (cannotKeep(result.error)) {
+        attempts.refund(roomId, message.id);
+        env.log.warn({ err: result.error, roomId, messageId: message.id }, 'a message could not be kept; it waits');
+        return 'deferred';
+      }
       return fail(env, room, message, result, turn);
     case 'timed_out':
       return fail(env, room, message, result, turn);
   }
 }
+
+/** This process cannot store what came of the message for now: that is no attempt of the message's. */
+const cannotKeep = (error: unknown): boolean => isStoreFault(error) || isGatewayError(error, 'QUEUE_FULL');
 
 /** The message was consumed: the platform is told, and told again until it knows. */
 async function finish(env: RoomEnvironment, room: RoomState, message: WireMessage): Promise<WorkOutcome> {

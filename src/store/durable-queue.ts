@@ -6,6 +6,7 @@ import { GatewayError, isGatewayError, toError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore, StoreChange } from './port.js';
 import type { Ending, Handler, Outcome } from './queue-outcome.js';
+import { isStoreFault } from './store-fault.js';
 import { type DeadRecord, type QueueRecord, QueueRecords } from './queue-records.js';
 
 export type { Handler, Outcome } from './queue-outcome.js';
@@ -422,7 +423,3 @@ export class DurableQueue<T> {
     }
   }
 }
-
-/** The disk's fault, not that of what was to be stored. */
-export const isStoreFault = (error: unknown): boolean =>
-  isGatewayError(error, 'STORE_TRIPPED') || isGatewayError(error, 'STORE_IO');

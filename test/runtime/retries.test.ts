@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { GatewayError } from '../../src/base/errors.js';
 import { TurnResultAlreadyReported } from '../../src/base/band-errors.js';
 import { agentLab, type AgentLab, type AgentLabOptions } from '../support/agent-lab.js';
 
@@ -39,6 +40,27 @@ describe('a message that fails', () => {
     await lab.settle();
     expect(lab.band.attempts(ROOM, id).map(({ status }) => status)).toEqual(['failed', 'success']);
     expect(lab.band.written(ROOM, 'error')).toEqual([]);
+  });
+
+  it('is not charged for a store that takes nothing for now, and runs again before anything newer', async () => {
+    let tripped = true;
+    const lab = await started({
+      session: { maxMessageRetries: 1, idleResyncSeconds: 10 },
+      onTurn: async ({ tools }) => {
+        if (tripped) throw new GatewayError('STORE_TRIPPED');
+        await tools.noReply();
+      },
+    });
+    const id = lab.band.post(ROOM, 'an answer');
+    lab.band.post(ROOM, 'a newer one');
+    await lab.settle();
+    expect(lab.handled).toEqual(['an answer']);
+    expect(lab.band.attempts(ROOM, id).map(({ status }) => status)).toEqual(['processing']);
+    tripped = false;
+    await lab.clock.advance(10_000);
+    await lab.settle();
+    expect(lab.handled).toEqual(['an answer', 'an answer', 'a newer one']);
+    expect(lab.band.attempts(ROOM, id).at(-1)?.status).toBe('success');
   });
 
   it('R-190 carries the error text on its mark', async () => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { abortable } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import type { ConversationKey } from '../../../src/base/ids.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
@@ -37,6 +38,8 @@ export interface BindingsDeps {
   readonly log: Logger;
   /** Looks for bound rooms even with a filled store. */
   readonly rescan: boolean;
+  /** Ends what goes on with nobody waiting for it. */
+  readonly closing: AbortSignal;
 }
 
 /**
@@ -162,17 +165,20 @@ export class Bindings {
     }
   }
 
-  /** Resolves once a fresh store has been filled from the rooms themselves; a failed scan is tried again. */
+  /**
+   * Resolves once a fresh store has been filled from the rooms themselves; a failed scan is tried again. The scan is
+   * everybody's: it goes on when one who waits for it gives up, however many rooms there are.
+   */
   async #scanned(signal: AbortSignal): Promise<void> {
-    this.#scan ??= this.#fill(signal).catch((error: unknown) => {
+    this.#scan ??= this.#fill().catch((error: unknown) => {
       this.#scan = null;
       throw error;
     });
-    await this.#scan;
+    await abortable(this.#scan, signal);
   }
 
-  async #fill(signal: AbortSignal): Promise<void> {
-    const { store, prefix, rest, rescan, log } = this.#deps;
+  async #fill(): Promise<void> {
+    const { store, prefix, rest, rescan, log, closing: signal } = this.#deps;
     const mark = `${prefix}/scanned`;
     if (!rescan && (await store.get(mark))) return;
     let rooms = 0;

@@ -93,6 +93,13 @@ export function createChangeHandler(deps: ChangeDeps): ChangeHandler {
       if (options.edits === 'rerun') await handIn(at, message, event, true);
       return DONE;
     }
+    const own = at.identity.botUserId;
+    const mentionAdded = mentions(message, own) && !(previous && mentions(previous, own));
+    // Whether it had its turn is forgotten by now; it is not answered a second time for an edit.
+    if (!mentionAdded && Number(message.ts) * 1_000 < deps.clock.now() - options.dedupTtlHours * 3_600_000) {
+      await mirrorChange(at, message, thread, { slack_edited: true }, signal);
+      return DONE;
+    }
     await changes.put(claim, message);
     if (runner.runsMessage(slackKey(thread), message.ts)) {
       if (options.edits === 'rerun') {
@@ -103,8 +110,6 @@ export function createChangeHandler(deps: ChangeDeps): ChangeHandler {
     }
     if (deps.waiting(thread) > 0) return DONE;
     // Neither waiting nor answered: it was not for us, or has not come yet. A mention that the edit added counts now.
-    const own = at.identity.botUserId;
-    const mentionAdded = mentions(message, own) && !(previous && mentions(previous, own));
     if (!mentionAdded && record.putAt + MESSAGE_WAIT_MS > deps.clock.now()) {
       return { kind: 'wait', afterMs: MESSAGE_WAIT_MS };
     }

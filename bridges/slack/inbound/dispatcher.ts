@@ -1,7 +1,8 @@
 import type { Clock } from '../../../src/base/clock.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
-import { isStoreFault, type Handler, type Outcome } from '../../../src/store/durable-queue.js';
+import type { Handler, Outcome } from '../../../src/store/durable-queue.js';
+import { isStoreFault } from '../../../src/store/store-fault.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { GatewayError, isGatewayError, toError } from '../../../src/base/errors.js';
 import type { SlackAppConfig } from '../apps.js';

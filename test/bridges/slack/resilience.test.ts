@@ -229,4 +229,18 @@ describe('edits of what is not for the agent', () => {
     await expect.poll(async () => (await left()).length).toBe(0);
     expect(lab.heard).toEqual([]);
   });
+
+  it('S-150 an old message that was answered long ago is not answered again for an edit', async () => {
+    const { clock, acme } = clocked();
+    const lab = await startBridge({ clock, acme, settings: { dedupTtlHours: 1 } });
+    const said = lab.alice.says('dm', 'hello');
+    await lab.answered(said);
+    await clock.advance(3 * 3_600_000);
+    await lab.slack.settled();
+    lab.alice.edits(said, 'hello!');
+    await lab.slack.settled();
+    await clock.advance(11_000);
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['hello']);
+  });
 });

@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Bindings, type ThreadFacts } from '../../../../bridges/slack/inbound/bindings.js';
 import { boundThread, scanRooms } from '../../../../bridges/slack/inbound/room-scan.js';
+import { deferred } from '../../../../src/base/async.js';
 import { systemClock } from '../../../../src/base/clock.js';
 import { silentLogger } from '../../../../src/base/log.js';
 import type { BandRest } from '../../../../src/platform/rest/band-rest.js';
@@ -37,6 +38,7 @@ const setUp = async () => {
       store,
       rest,
       rescan: false,
+      closing: signal,
       ...more,
     });
   const rooms = async () => (await rest.listChats({ pageSize: 100 })).data.length;
@@ -61,6 +63,30 @@ describe('Bindings', () => {
       slack_channel_type: 'channel',
       slack_binding_version: 1,
     });
+  });
+
+  it('S-073 goes on looking for bound rooms when one who waits for it gives up', async () => {
+    const { open, rest } = await setUp();
+    const { binding } = await (await open()).open(thread(), signal);
+    const gate = deferred();
+    let listings = 0;
+    const slow: BandRest = {
+      ...rest,
+      async listChats(options) {
+        listings += 1;
+        await Promise.race([gate.promise, new Promise((_ok, no) => options?.signal?.addEventListener('abort', no))]);
+        return await rest.listChats(options);
+      },
+    };
+    const bindings = await open({ store: createMemoryStore(), rest: slow });
+    const hasty = new AbortController();
+    const first = bindings.open(thread(), hasty.signal);
+    const second = bindings.open(thread(), signal);
+    hasty.abort(new Error('too slow'));
+    await expect(first).rejects.toThrow('too slow');
+    gate.resolve();
+    expect((await second).binding.roomId).toBe(binding.roomId);
+    expect(listings).toBe(1);
   });
 
   it('S-076 makes one room for the concurrent first messages of a thread, and two for one thread id on two apps', async () => {
