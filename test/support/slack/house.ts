@@ -99,7 +99,7 @@ export async function startHouse(options: HouseOptions = {}): Promise<House> {
     },
     said,
     async hears(channel, threadTs, count, timeoutMs = 10_000) {
-      await acme.slack.until(() => said(channel, threadTs).length >= count, timeoutMs);
+      await acme.slack.until(() => said(channel, threadTs).length >= count, 'answers in the thread', timeoutMs);
       return said(channel, threadTs);
     },
   };
