@@ -45,6 +45,7 @@ export async function run(): Promise<Figure> {
     const perRoom: number[] = [];
     const idle: number[] = [];
     let lost = 0;
+    let cpuMs = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       // A connection of some age: a short-lived one comes back later on purpose.
       await sleep(5_500);
@@ -54,12 +55,15 @@ export async function run(): Promise<Figure> {
       const posting = Promise.all(missed.map((text, n) => sandbox.post(rooms[(n * 37) % ROOMS] ?? '', text)));
       await posting;
       calls.clear();
+      const cpu = process.cpuUsage();
       await until(() => agent.runtime.linkState?.kind === 'connected');
       const open = agent.runtime.linkState?.sinceMs ?? Number.NaN;
       await until(
         () => (calls.get('nextMessage') ?? 0) >= ROOMS + missed.length && missed.every((text) => handled.has(text)),
       );
       if (round === 0) {
+        const used = process.cpuUsage(cpu);
+        cpuMs = (used.user + used.system) / 1_000;
         idle.push(Date.now() - open);
         const listings = Math.ceil(ROOMS / 100);
         perRoom.push(([...calls.values()].reduce((sum, count) => sum + count, 0) - listings) / ROOMS);
@@ -78,6 +82,7 @@ export async function run(): Promise<Figure> {
           aim: '≤ 2',
         },
         { name: `the same with ${MISSED} messages missed`, value: median(drained) / 1_000, unit: 's', aim: '≤ 2' },
+        { name: 'processor time of the agent for that', value: cpuMs / 1_000, unit: 's' },
         { name: 'REST calls per room, listing aside', value: median(perRoom), unit: 'calls', aim: '≤ 1' },
         { name: 'messages lost', value: lost, unit: '', aim: '0' },
         { name: 'start to last room synchronised', value: startMs / 1_000, unit: 's' },
