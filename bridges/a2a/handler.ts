@@ -66,7 +66,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       throw refusal('A2A_CONTENT_TYPE', { mediaType: accepted.join(', ') });
     }
     const message = SdkMessage.toJSON(params.message ?? NO_MESSAGE) as Message;
-    return engine.send({ owner: call.principal.id, peer, message });
+    return engine.send({ requestId: call.requestId, owner: call.principal.id, peer, message });
   };
 
   const current = async (taskId: string, call: Call): Promise<Task> => {

@@ -11,6 +11,8 @@ import { claimPuts, findRepeat, fingerprintOf, type Claim } from './repeats.js';
 import { followUp } from './steps.js';
 
 export interface SendRequest {
+  /** Joins the lines of the log that one HTTP request makes. */
+  readonly requestId: string;
   readonly owner: string;
   readonly peer: PublishedPeer;
   /** In the 1.0 form, checked; `taskId` continues a task. */
@@ -90,7 +92,7 @@ export class Acceptance {
     }
   }
 
-  async #acceptInto(context: Context, { owner, peer, message }: SendRequest, claim: Claim): Promise<string> {
+  async #acceptInto(context: Context, { requestId, owner, peer, message }: SendRequest, claim: Claim): Promise<string> {
     const { newId, keys, options } = this.#core.deps;
     const lane = await this.#core.lanes.enter(context, peer.id);
     try {
@@ -132,7 +134,14 @@ export class Acceptance {
       }
       this.#core.counters.accepted.inc();
       this.#core.deps.log.info(
-        { taskId: row.id, contextId: row.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
+        {
+          requestId,
+          taskId: row.id,
+          contextId: row.contextId,
+          peer: peer.id,
+          principal: owner,
+          messageId: message.messageId,
+        },
         'a2a task accepted',
       );
       this.#core.kick(lane);
@@ -142,7 +151,7 @@ export class Acceptance {
     }
   }
 
-  async #append({ owner, peer, message }: SendRequest, taskId: string, claim: Claim): Promise<string> {
+  async #append({ requestId, owner, peer, message }: SendRequest, taskId: string, claim: Claim): Promise<string> {
     const found = await this.read(owner, peer.id, taskId);
     if (message.contextId !== undefined && message.contextId !== found.row.contextId) {
       throw new GatewayError('A2A_PARAMS', {
@@ -166,7 +175,7 @@ export class Acceptance {
     });
     if (!after) throw taskEnded((await this.read(owner, peer.id, taskId)).row.state);
     this.#core.deps.log.info(
-      { taskId, contextId: stored.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
+      { requestId, taskId, contextId: stored.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
       'a2a follow-up accepted',
     );
     if (lane) {

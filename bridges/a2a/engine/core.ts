@@ -165,6 +165,7 @@ export class EngineCore {
   async change(taskId: string, decide: (task: OpenTask) => Change | null): Promise<OpenTask | null> {
     const after = await this.book.change(taskId, decide);
     if (after) this.#arrange(after);
+    else if (!this.book.find(taskId) && this.timers.knows(taskId)) this.#letGo(taskId);
     return after;
   }
 
@@ -194,6 +195,17 @@ export class EngineCore {
     } else if (lane.interrupted.includes(row.id) && row.pending.length === 0) {
       removeFromLane(lane, row.id);
       lane.running = row.id;
+    }
+  }
+
+  /** A task whose end became known only by reading its record again, after a write of unknown outcome. */
+  #letGo(taskId: string): void {
+    this.timers.clearAll(taskId);
+    this.completion.forget(taskId);
+    this.fresh.delete(taskId);
+    for (const lane of [...this.lanes.all()]) {
+      removeFromLane(lane, taskId);
+      this.kick(lane);
     }
   }
 

@@ -66,7 +66,6 @@ export const laneRecordSchema = z.object({
 export type LaneRecord = z.infer<typeof laneRecordSchema>;
 
 export const idempotencyRecordSchema = z.object({ fingerprint: z.string(), taskId: z.string(), at: z.number() });
-export type IdempotencyRecord = z.infer<typeof idempotencyRecordSchema>;
 
 export const foundBindingSchema = z.object({ roomId: z.string(), peers: z.array(z.string()) });
 export type FoundBinding = z.infer<typeof foundBindingSchema>;

@@ -32,6 +32,11 @@ export class TaskTimers {
     );
   }
 
+  /** Whether anything was set for the task. */
+  knows(taskId: string): boolean {
+    return this.#timers.has(taskId);
+  }
+
   has(taskId: string, name: TimerName): boolean {
     return this.#timers.get(taskId)?.has(name) ?? false;
   }

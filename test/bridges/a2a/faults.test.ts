@@ -69,7 +69,7 @@ describe('the table of faults', () => {
   });
 
   it('a bug shows the request id and nothing else', () => {
-    const wire = toWireError(new Error('canary /work/secret.ts'), 'req-1');
+    const wire = toWireError(new Error('canary in secret.ts'), 'req-1');
     expect([wire.rpcCode, wire.rpcStatus, wire.restStatus, wire.expected]).toEqual([-32603, 500, 500, false]);
     expect(JSON.stringify(wire)).not.toContain('canary');
     expect(wire.details[0]).toMatchObject({ reason: 'INTERNAL', metadata: { requestId: 'req-1' } });
@@ -120,6 +120,40 @@ describe('faults that come from inside', () => {
     await lab.clock.advance(2_000);
     await taken;
     expect((await lab.get(taskId)).artifacts?.[0]?.parts[0]?.text).toBe('answer');
+  });
+
+  it('A-201 a write whose outcome is unknown is settled by what the disk has: nothing is lost or doubled', async () => {
+    const store = createMemoryStore();
+    let lie = false;
+    const lying: StateStore = {
+      ...store,
+      async batch(changes) {
+        const revision = await store.batch(changes);
+        if (!lie) return revision;
+        lie = false;
+        throw new GatewayError('STORE_IO');
+      },
+    };
+    lab = await a2aLab({ store: lying });
+    const taskId = await lab.submit('one', { contextId: 'c' });
+    await lab.posted(1);
+    await lab.until(async () => (await lab.get(taskId)).status.state === 'TASK_STATE_WORKING');
+    const next = await lab.submit('two', { contextId: 'c' });
+    const stream = await lab.client.stream('helper', 'SubscribeToTask', { id: taskId });
+    await stream.next();
+    lie = true;
+    const taken = lab.reply('answer');
+    await lab.until(() => lab.lines.some(({ msg }) => String(msg).includes('the store refused a step')));
+    await lab.clock.advance(1_000);
+    await taken;
+    const events = await stream.rest();
+    expect(events.map(({ result }) => Object.keys(result)[0])).toEqual(['artifactUpdate', 'statusUpdate']);
+    expect((await lab.get(taskId)).artifacts?.map(({ parts }) => parts[0]?.text)).toEqual(['answer']);
+    // The lane goes on with the next task.
+    await lab.posted(2);
+    await lab.reply('second answer');
+    expect((await lab.get(next)).artifacts?.[0]?.parts[0]?.text).toBe('second answer');
+    expect(lab.engine.held.tasks).toBe(0);
   });
 
   it('A-158 a bug is a 500 with the request id, on both doors, and one line in the log', async () => {

@@ -144,7 +144,7 @@ describe('the HTTP door', () => {
     ];
     for (const { headers, text } of answers) {
       expect(headers.get('content-type')).toMatch(/^application\/(a2a\+)?json$/);
-      expect(text).not.toMatch(/<html|\bat .*\.[jt]s:\d|\/work\/|node_modules/);
+      expect(text).not.toMatch(/<html|\bat .*\.[jt]s:\d|\/bridges\/|node_modules/);
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('referrer-policy')).toBe('no-referrer');
       expect(headers.get('x-request-id')).toMatch(/\S/);
