@@ -1,3 +1,4 @@
+import { withDeadline } from '../../src/base/async.js';
 import { BoundedMap } from '../../src/base/bounded.js';
 import type { Clock } from '../../src/base/clock.js';
 import type { Logger } from '../../src/base/log.js';
@@ -8,6 +9,8 @@ import type { SlackMessage } from './messages.js';
 
 const FRESH_MS = 24 * 3_600_000;
 const FAILED_MS = 60_000;
+/** Slack may put a call off for as long as it likes; a name is not worth more than this. */
+const LONGEST_LOOK_MS = 10_000;
 const MAX_ENTRIES = 5_000;
 /** People, channels and bots that one message may have looked up by name. */
 const MAX_NAMES = 50;
@@ -19,7 +22,7 @@ interface Entry<T> {
 
 /**
  * Names of people, bots and channels of one workspace, read once a day. What cannot be read counts as unknown for a
- * minute and is then asked for again (S-160). Nothing here throws.
+ * minute and is then asked for again (S-160). Nothing here throws, or takes longer than ten seconds.
  */
 export class SlackDirectory {
   readonly #client: SlackClient;
@@ -36,15 +39,15 @@ export class SlackDirectory {
   }
 
   user(id: string): Promise<SlackUser | null> {
-    return this.#read(this.#users, id, () => userInfo(this.#client, id));
+    return this.#read(this.#users, id, (signal) => userInfo(this.#client, id, { signal }));
   }
 
   bot(id: string): Promise<SlackBot | null> {
-    return this.#read(this.#bots, id, () => botInfo(this.#client, id));
+    return this.#read(this.#bots, id, (signal) => botInfo(this.#client, id, { signal }));
   }
 
   channel(id: string): Promise<SlackChannel | null> {
-    return this.#read(this.#channels, id, () => channelInfo(this.#client, id));
+    return this.#read(this.#channels, id, (signal) => channelInfo(this.#client, id, { signal }));
   }
 
   /** The person changed: their name is read again when it is needed. */
@@ -88,10 +91,14 @@ export class SlackDirectory {
     return new Map(await Promise.all(ids.map(async (id) => [id, await nameOf(id)] as const)));
   }
 
-  #read<T>(cache: BoundedMap<string, Entry<T>>, id: string, read: () => Promise<T>): Promise<T | null> {
+  #read<T>(
+    cache: BoundedMap<string, Entry<T>>,
+    id: string,
+    read: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T | null> {
     const known = cache.get(id);
     if (known && known.until > this.#clock.now()) return known.value;
-    const value = read().catch((error: unknown) => {
+    const value = withDeadline(this.#clock, LONGEST_LOOK_MS, null, read).catch((error: unknown) => {
       this.#log.debug({ err: error }, 'a name could not be read from Slack');
       cache.set(id, { value: Promise.resolve(null), until: this.#clock.now() + FAILED_MS });
       return null;

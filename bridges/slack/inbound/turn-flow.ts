@@ -1,3 +1,4 @@
+import { abortable, withDeadline } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
@@ -13,7 +14,7 @@ import { slackKey } from '../conversation.js';
 import { messageToMarkdown } from '../convert/index.js';
 import { personLabel } from '../directory.js';
 import type { Installation } from '../installations.js';
-import type { MentionRule, SlackOut, ThreadRef } from '../outbound/port.js';
+import type { MentionRule, SlackOut, ThreadRef, TurnProgress } from '../outbound/port.js';
 import type { SlackMessage } from '../messages.js';
 import type { SlackOptions } from '../settings.js';
 import type { Binding, Bindings } from './bindings.js';
@@ -28,7 +29,7 @@ import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
 import type { Threads } from './threads.js';
 import type { TurnRecords } from './turn-record.js';
-import type { TurnEnd, TurnRunner } from './turn.js';
+import { cutEnd, type TurnEnd, type TurnRunner } from './turn.js';
 
 export interface TurnFlowDeps {
   readonly options: SlackOptions;
@@ -55,6 +56,7 @@ export interface TurnFlowDeps {
 
 type Record_ = QueueRecord<SlackRecord>;
 
+const LONGEST_DRAWING_MS = 5_000;
 const PAUSED_LOOK_MS = 3_600_000;
 
 /** A message that is about to have its turn, and everything found out on the way. */
@@ -111,7 +113,11 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       if (!latest) return { kind: 'done' };
       if ((await threads.get(key)).paused) return await holdPaused(thread, record);
       if (ackReaction !== undefined) await mark(thread, message.ts, ackReaction, true);
-      const end = await runTurn({ ...where, message: latest }, record, running.signal);
+      const end = await runTurn({ ...where, message: latest }, record, running.signal).catch((error: unknown) => {
+        // Cut before the brain had it: that is how the turn ends, and no failure.
+        if (running.signal.aborted) return cutEnd(running.signal);
+        throw error;
+      });
       return await settle(end, thread, binding, record, signal);
     } finally {
       running.end();
@@ -179,21 +185,29 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       });
     } finally {
       status?.clear();
-      await progress?.finish();
+      if (progress) await drawn(progress);
     }
+  };
+
+  /** The last drawing of the progress message; Slack may put it off for long, which holds up nobody. */
+  const drawn = async (progress: TurnProgress): Promise<void> => {
+    await withDeadline(clock, LONGEST_DRAWING_MS, null, () => progress.finish()).catch((error: unknown) => {
+      log.debug({ err: error }, 'a progress message is drawn later');
+    });
   };
 
   const brainFacts = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<SlackTurnFacts> => {
     const { at, message, thread, binding } = where;
     const { directory } = at.installation;
     const own = { userId: at.identity.botUserId, teamId: at.identity.teamId };
-    const [names, sender, channel, channelLabel, files] = await Promise.all([
+    const lookedUp = Promise.all([
       directory.namesFor(message, own),
       message.user ? directory.user(message.user) : null,
       directory.channel(thread.channel),
       directory.channelLabel(thread.channel),
       deps.filesIn(at.installation).take(message, signal),
     ]);
+    const [names, sender, channel, channelLabel, files] = await abortable(lookedUp, signal);
     return {
       binding,
       message,

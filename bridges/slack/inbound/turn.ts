@@ -150,6 +150,8 @@ export class TurnRunner {
   }
 
   async #outcome({ message, tools, turn, history, note, isNew, roomId, signal }: TurnInput): Promise<TurnEnd> {
+    // Cut while it was being prepared: the brain never hears of it.
+    if (isAborted(signal)) return cutEnd(signal);
     const work = this.#deps.inner.onEvent(
       createAgentInput({
         msg: message,
@@ -165,11 +167,11 @@ export class TurnRunner {
     try {
       await this.#orCut(work, signal);
     } catch (error) {
-      if (signal.aborted) return { kind: 'cut', cut: toCut(signal) };
+      if (isAborted(signal)) return cutEnd(signal);
       if (error instanceof TurnResultAlreadyReported) return { kind: 'silent' };
       return { kind: 'failed', error: toError(error) };
     }
-    if (signal.aborted) return { kind: 'cut', cut: toCut(signal) };
+    if (isAborted(signal)) return cutEnd(signal);
     if (turn.declined) return { kind: 'no_reply' };
     if (turn.replied) return { kind: 'replied' };
     return turn.settled ? { kind: 'settled' } : { kind: 'silent' };
@@ -195,11 +197,17 @@ export class TurnRunner {
   }
 }
 
-const toCut = (signal: AbortSignal): TurnCut =>
-  signal.reason instanceof TurnCut ? signal.reason : new TurnCut('shutdown');
+/** The end of a turn whose signal has aborted; what aborts it without a reason of its own is the shutdown. */
+export const cutEnd = (signal: AbortSignal): TurnEnd => ({
+  kind: 'cut',
+  cut: signal.reason instanceof TurnCut ? signal.reason : new TurnCut('shutdown'),
+});
 
 function outcomeLabel(end: TurnEnd): string {
   if (end.kind === 'failed') return 'error';
   if (end.kind === 'cut') return end.cut.reason === 'timeout' ? 'timeout' : 'interrupted';
   return end.kind;
 }
+
+/** Asked anew after every wait, whatever was known before it. */
+const isAborted = (signal: AbortSignal): boolean => signal.aborted;

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/base/log.js';
+import { noMetrics } from '../../../src/base/metrics.js';
 import { createManualClock } from '../../../src/testing/manual-clock.js';
 import { createSlackClient } from '../../../bridges/slack/client.js';
 import { personLabel, SlackDirectory } from '../../../bridges/slack/directory.js';
+import { createThrottledClient } from '../../../bridges/slack/outbound/throttled-client.js';
 import { slackMessageSchema } from '../../../bridges/slack/messages.js';
 import { startAcme } from '../../support/slack/acme.js';
 
@@ -46,6 +48,17 @@ describe('names of people and places', () => {
     const { directory, slack, alice } = await setUp();
     await Promise.all(Array.from({ length: 20 }, () => directory.user(alice.id)));
     expect(slack.calls('users.info')).toHaveLength(1);
+  });
+
+  it('S-160 a name that Slack puts off counts as unknown after ten seconds', async () => {
+    const { slack, alice, clock, botToken } = await setUp();
+    slack.fault({ method: 'users.info', effect: { kind: 'status', status: 429, headers: { 'retry-after': '3600' } } });
+    const raw = createSlackClient({ token: botToken, slackApiUrl: slack.apiUrl });
+    const client = createThrottledClient(raw, { clock, metrics: noMetrics });
+    const name = new SlackDirectory(client, clock, silentLogger).user(alice.id);
+    await slack.until(() => slack.calls('users.info').length === 1);
+    await clock.advance(10_000);
+    expect(await name).toBeNull();
   });
 
   it('S-161 a place is called DM, #name, or by its id where the name cannot be read', async () => {

@@ -244,3 +244,23 @@ describe('edits of what is not for the agent', () => {
     expect(lab.heard).toEqual(['hello']);
   });
 });
+
+describe('a turn that is cut while it is prepared', () => {
+  it('S-136 ends there: the brain never hears of it, and it is not tried again', async () => {
+    const { clock, acme } = clocked();
+    const lab = await startBridge({ clock, acme });
+    lab.slack.fault({
+      method: 'users.info',
+      effect: { kind: 'status', status: 429, headers: { 'retry-after': '3600' } },
+    });
+    const said = lab.alice.says('#general', '@gateway hello');
+    await lab.slack.until(() => lab.slack.calls('users.info').length > 0);
+    const inbox = () => lab.adapter.report().queues.find(({ name }) => name === 'inbox')!.depth;
+    lab.alice.stopsAgent(said);
+    await expect.poll(inbox).toBe(0);
+    await clock.advance(20_000);
+    await lab.slack.settled();
+    expect(lab.heard).toEqual([]);
+    expect(await lab.adapter.deadLetters.list()).toEqual([]);
+  });
+});
