@@ -18,7 +18,11 @@ describe('AgentConfig', () => {
       singleInstance: false,
       conflictPolicy: 'reject',
     });
-    expect(config).toMatchObject({ autoSubscribeExistingRooms: false, singleInstance: false, conflictPolicy: 'reject' });
+    expect(config).toMatchObject({
+      autoSubscribeExistingRooms: false,
+      singleInstance: false,
+      conflictPolicy: 'reject',
+    });
     expect(Object.isFrozen(config)).toBe(true);
   });
 });
