@@ -1,5 +1,5 @@
 /**
- * An A2A gateway on a durable store, whose platform answers every message at once and remembers nothing:
+ * An A2A gateway on a durable store, whose platform answers every message at once, save `silence`, and remembers nothing:
  * `a2a-memory.ts <store folder>`. Says `{ url }`; `rss` on a message gives its anonymous memory in bytes.
  */
 import { readFileSync } from 'node:fs';
@@ -20,11 +20,19 @@ const rest: BandCalls = {
   addParticipant: (_room, { participantId }) => Promise.resolve({ id: participantId, type: 'Agent' }),
   postEvent: (_room, { messageType }) =>
     Promise.resolve({ id: randomUUID(), message_type: messageType, success: true }),
-  postMessage: (roomId) => {
-    setImmediate(() => {
-      const reply = { id: randomUUID(), roomId, senderId: PEER.id, senderName: 'Echo', content: 'echo', mentions: [] };
-      void adapter.gateway.engine.reply(reply);
-    });
+  postMessage: (roomId, { content }) => {
+    if (!content.includes('silence'))
+      setImmediate(() => {
+        const reply = {
+          id: randomUUID(),
+          roomId,
+          senderId: PEER.id,
+          senderName: 'Echo',
+          content: 'echo',
+          mentions: [],
+        };
+        void adapter.gateway.engine.reply(reply);
+      });
     return Promise.resolve({ id: randomUUID(), success: true });
   },
   getContext: () => Promise.resolve({ data: [], hasMore: false, nextCursor: null }),
@@ -35,7 +43,7 @@ const adapter = new A2AGatewayAdapter(
     store: process.argv[2] ?? '',
     completion: 'first',
     auth: { anonymous: 'loopback' },
-    limits: { ratePerMin: 0, ipRatePerMin: 0 },
+    limits: { ratePerMin: 0, ipRatePerMin: 0, streamsPerPrincipal: 1_000, openTasksPerPrincipal: 1_000 },
   },
   { rest },
 );
