@@ -1,0 +1,210 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { systemClock } from '../../src/base/clock.js';
+import { silentLogger } from '../../src/base/log.js';
+import { startDemo } from '../../src/gateway/demo.js';
+import { DEMO } from '../../src/sandbox/index.js';
+import { a2aSend } from '../support/a2a-send.js';
+import { BIN } from '../support/acp/command.js';
+import { ourCommand, startEditor } from '../support/acp/bench-client.js';
+import { startAcme } from '../support/slack/acme.js';
+import type { Said } from '../support/slack/people.js';
+import { PARTNER_KEY, frontDoor, helpdesk, pause, until } from '../support/whole-service.js';
+import type { Figure, FigureRow } from './figure.js';
+
+/** 600 and more for a real soak; a minute shows that it runs. */
+const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
+const A2A_PER_SECOND = Number(process.env['SOAK_A2A_PER_SECOND'] ?? 5);
+const SLACK_PER_SECOND = Number(process.env['SOAK_SLACK_PER_SECOND'] ?? 2);
+const CHANNELS = 8;
+/** What is opened and cached once, and no slope. */
+const WARM_UP_SECONDS = Math.min(30, SECONDS / 3);
+const SAMPLE_MS = 1_000;
+/** Collections come often, so that what is left after one can be seen within a minute. */
+const SMALL_HEAP = ['--max-old-space-size=128', '--max-semi-space-size=1'];
+
+interface Sample {
+  readonly minute: number;
+  readonly descriptors: number;
+  readonly timers: number;
+  readonly heapMb: number;
+}
+
+/**
+ * The compiled service with everything on (Slack by socket, A2A, an ACP editor attached from a process of its own) under
+ * a steady mix: what is answered, and whether descriptors, timers and heap of the service stay where they are.
+ */
+export async function run(): Promise<Figure> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'band-gateway-soak-'));
+  const demo = await startDemo({ port: 0, dataDir: null }, { clock: systemClock, log: silentLogger });
+  const acme = await startAcme({ rates: false, app: { socketMode: true } });
+  const { restUrl, wsUrl } = demo.sandbox;
+  // Locks and the editor's socket lie in the folder for temporary files: one of its own keeps other runs out.
+  const env = { PATH: process.env['PATH'], TMPDIR: path.join(folder, 'tmp') };
+  mkdirSync(env.TMPDIR);
+  writeFileSync(
+    path.join(folder, 'gateway.yaml'),
+    `platform: { rest_url: ${restUrl}, ws_url: ${wsUrl} }
+data_dir: data
+http: { port: 0 }
+agents:
+${helpdesk(acme)}
+${frontDoor()}
+  editor:
+    agent_id: ${DEMO.editor.id}
+    api_key: ${DEMO.editor.apiKey}
+    bridge: acp
+    acp: { peers: [echo], context_preamble: never }
+`,
+  );
+  const service = spawn(process.execPath, [...SMALL_HEAP, BIN, 'start'], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { out: '', errors: 0, warnings: 0 };
+  service.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
+  let tail = '';
+  service.stderr.on('data', (chunk: Buffer) => {
+    const lines = (tail + chunk.toString()).split('\n');
+    tail = lines.pop() ?? '';
+    for (const line of lines) {
+      if (/"level":[56]0/.test(line)) said.errors += 1;
+      if (line.includes('Warning:')) said.warnings += 1;
+    }
+  });
+  const urlOf = () => /^Gateway at (\S+) for /.exec(said.out)?.[1];
+  await until('the service', () => urlOf() !== undefined);
+  const url = urlOf() ?? '';
+  await until('readiness', async () => (await fetch(`${url}/readyz`)).ok);
+  const editor = await startEditor(ourCommand(), {
+    ...env,
+    BAND_AGENT_ID: DEMO.editor.id,
+    BAND_API_KEY: DEMO.editor.apiKey,
+    BAND_REST_URL: restUrl,
+    BAND_WS_URL: wsUrl,
+  });
+
+  try {
+    const { slack, team, alice, bot } = acme;
+    const channels = Array.from({ length: CHANNELS }, (_, n) =>
+      slack.channel(team, { name: `soak-${n}`, members: [alice.id, bot.botUserId] }),
+    );
+    const end = performance.now() + SECONDS * 1_000;
+    const runs = () => performance.now() < end;
+    const failed = { a2a: 0, acp: 0 };
+    const done = { a2a: 0, acp: 0 };
+
+    const askA2a = async (): Promise<void> => {
+      const open = new Set<Promise<void>>();
+      for (let n = 0; runs(); n += 1) {
+        const one = a2aSend(url, 'echo', `client ${n}`, PARTNER_KEY)
+          .then(({ text }) => {
+            if (text === `echo: client ${n}`) done.a2a += 1;
+            else failed.a2a += 1;
+          })
+          .catch(() => void (failed.a2a += 1))
+          .finally(() => open.delete(one));
+        open.add(one);
+        await pause(1_000 / A2A_PER_SECOND);
+      }
+      await Promise.all(open);
+    };
+    const written: Said[] = [];
+    const writeInSlack = async (): Promise<void> => {
+      for (let n = 0; runs(); n += 1) {
+        written.push(alice.says(channels[n % CHANNELS]?.id ?? '', `@gateway person ${n}`));
+        await pause(1_000 / SLACK_PER_SECOND);
+      }
+    };
+    const prompt = async (): Promise<void> => {
+      const sessionId = await editor.newSession();
+      while (runs()) {
+        await editor.prompt(sessionId, `editor ${done.acp}`).then(
+          () => (done.acp += 1),
+          () => (failed.acp += 1),
+        );
+        await pause(500);
+      }
+    };
+    const samples: Sample[] = [];
+    const watch = async (): Promise<void> => {
+      const begun = performance.now();
+      while (runs()) {
+        const seconds = (performance.now() - begun) / 1_000;
+        const sample = await measure(url, seconds / 60);
+        if (seconds >= WARM_UP_SECONDS) samples.push(sample);
+        await pause(SAMPLE_MS);
+      }
+    };
+    await Promise.all([askA2a(), writeInSlack(), prompt(), watch()]);
+    const unanswered = () => written.filter((one) => slack.botMessages(one.channel, one.threadTs).length === 0).length;
+    await until('answers in Slack', () => unanswered() === 0, 30_000).catch(() => undefined);
+    const repeated = written.filter((one) => slack.botMessages(one.channel, one.threadTs).length > 1).length;
+
+    return {
+      figure: `Soak of the whole service: ${A2A_PER_SECOND} A2A tasks and ${SLACK_PER_SECOND} Slack messages a second and an editor, ${SECONDS} s`,
+      rows: [
+        { name: 'A2A tasks, Slack messages and prompts', value: done.a2a + written.length + done.acp, unit: '' },
+        { name: 'A2A tasks not answered', value: failed.a2a, unit: '', aim: '0' },
+        { name: 'Slack messages without an answer', value: unanswered(), unit: '', aim: '0' },
+        { name: 'Slack messages answered twice', value: repeated, unit: '', aim: '0' },
+        { name: 'editor prompts failed', value: failed.acp, unit: '', aim: '0' },
+        { name: 'errors in the log', value: said.errors, unit: 'lines', aim: '0' },
+        { name: 'warnings of Node (leaking listeners and the like)', value: said.warnings, unit: 'lines', aim: '0' },
+        ...slopes('file descriptors', samples, ({ descriptors }) => descriptors, ''),
+        ...slopes('timers', samples, ({ timers }) => timers, ''),
+        ...slopes('heap after collections', floors(samples), ({ heapMb }) => heapMb, 'MB'),
+      ],
+    };
+  } finally {
+    await editor.stop();
+    service.kill('SIGTERM');
+    if (service.exitCode === null) await once(service, 'exit');
+    await acme.slack.stop();
+    await demo.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function measure(url: string, minute: number): Promise<Sample> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const value = (pattern: string) => Number(new RegExp(`^${pattern} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  return {
+    minute,
+    descriptors: value('process_open_fds'),
+    timers: value('nodejs_active_resources\\{type="Timeout"\\}'),
+    heapMb: value('nodejs_heap_size_used_bytes') / 1_048_576,
+  };
+}
+
+/** The lowest sample of each tenth: what is left after a collection. */
+function floors(samples: readonly Sample[]): Sample[] {
+  const size = Math.max(1, Math.ceil(samples.length / 10));
+  const lowest: Sample[] = [];
+  for (let from = 0; from < samples.length; from += size) {
+    lowest.push(samples.slice(from, from + size).reduce((low, one) => (one.heapMb < low.heapMb ? one : low)));
+  }
+  return lowest;
+}
+
+function slopes(
+  name: string,
+  samples: readonly Sample[],
+  valueOf: (sample: Sample) => number,
+  unit: string,
+): FigureRow[] {
+  const xs = samples.map(({ minute }) => minute);
+  const ys = samples.map(valueOf);
+  const mean = (values: readonly number[]) => values.reduce((sum, one) => sum + one, 0) / values.length;
+  const [x, y] = [mean(xs), mean(ys)];
+  const above = xs.reduce((sum, one, n) => sum + (one - x) * ((ys[n] ?? y) - y), 0);
+  const below = xs.reduce((sum, one) => sum + (one - x) ** 2, 0);
+  return [
+    { name: `${name}, mean`, value: y, unit },
+    { name: `${name}, slope`, value: below === 0 ? 0 : above / below, unit: `${unit}/min`, aim: '≈ 0' },
+  ];
+}
