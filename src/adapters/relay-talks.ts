@@ -59,9 +59,10 @@ export class RelayTalks {
 
   /** Every room in which an answer is still owed. */
   async waiting(): Promise<{ roomId: string; talk: Talk }[]> {
-    const all = await this.#records.all();
-    return all
-      .filter(({ record }) => record.waits.length > 0)
-      .map(({ key, record }) => ({ roomId: key, talk: record }));
+    const waiting: { roomId: string; talk: Talk }[] = [];
+    for await (const { key, record } of this.#records.all()) {
+      if (record.waits.length > 0) waiting.push({ roomId: key, talk: record });
+    }
+    return waiting;
   }
 }

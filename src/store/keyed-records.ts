@@ -12,7 +12,7 @@ export interface KeyedRecordsOptions<S extends z.ZodType> {
   empty: z.output<S>;
 }
 
-const MAX_LISTED = 10_000;
+const PAGE = 1_000;
 
 /** One record per key, changed by one caller at a time. */
 export class KeyedRecords<S extends z.ZodType> {
@@ -37,18 +37,25 @@ export class KeyedRecords<S extends z.ZodType> {
     });
   }
 
+  /** Calls for one key follow one another: what a change under way writes is forgotten too. */
   async forget(key: string): Promise<void> {
-    await this.#options.store.batch([{ kind: 'delete', key: this.#keyOf(key) }]);
+    await this.#lock.hold(key, async () => {
+      await this.#options.store.batch([{ kind: 'delete', key: this.#keyOf(key) }]);
+    });
   }
 
-  /** The first 10,000 records in the order of their keys. */
-  async all(): Promise<{ readonly key: string; readonly record: z.output<S> }[]> {
-    const range = prefixRange(`${this.#options.prefix}/`);
-    const entries = await this.#options.store.range({ ...range, limit: MAX_LISTED });
-    return entries.map(({ key, value }) => ({
-      key: key.slice(range.from.length),
-      record: readJson(value, this.#options.schema),
-    }));
+  /** Every record in the order of the keys, read page by page. */
+  async *all(): AsyncGenerator<{ readonly key: string; readonly record: z.output<S> }> {
+    const { from, to } = prefixRange(`${this.#options.prefix}/`);
+    for (let next = from; ;) {
+      const page = await this.#options.store.range({ from: next, to, limit: PAGE });
+      for (const { key, value } of page) {
+        yield { key: key.slice(from.length), record: readJson(value, this.#options.schema) };
+      }
+      const last = page.at(-1);
+      if (!last || page.length < PAGE) return;
+      next = `${last.key}\0`;
+    }
   }
 
   #keyOf(key: string): string {

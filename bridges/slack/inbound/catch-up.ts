@@ -1,10 +1,11 @@
 import type { Clock } from '../../../src/base/clock.js';
-import { isGatewayError } from '../../../src/base/errors.js';
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { SlackThread } from '../conversation.js';
 import { catchUpKey } from '../delivery-key.js';
 import type { Installation } from '../installations.js';
-import { readMessages } from '../web-methods.js';
+import type { SlackMessage } from '../messages.js';
+import { type MessagePage, readMessages } from '../web-methods.js';
 import type { Accept } from './accept.js';
 import { isBot } from './gate.js';
 
@@ -18,6 +19,9 @@ export interface CatchUpDeps {
 }
 
 const MAX_THREADS = 200;
+const PAGE_MESSAGES = 100;
+/** What is read of one thread at most; more is said in the log. */
+const MAX_PAGES = 10;
 /** Twenty calls a minute leave the workspace's limits to those who are waiting for an answer. */
 const PAUSE_MS = 3_000;
 /** A wait this long on the first page is what an app gets that may read one page a minute (S-196). */
@@ -31,16 +35,13 @@ const STRICT_RETRY_MS = 30_000;
 export async function catchUp(installation: Installation, deps: CatchUpDeps, signal: AbortSignal): Promise<number> {
   const { mode, accept, clock, log } = deps;
   const { slug } = installation.app;
-  const { identity, client } = installation;
+  const { identity } = installation;
   if (mode === 'off' || !identity) return 0;
   const threads = (await deps.threads(slug)).slice(0, MAX_THREADS);
   let found = 0;
   for (const [index, { thread, lastTs }] of threads.entries()) {
-    if (index > 0) await clock.sleep(PAUSE_MS, signal);
     try {
-      const page = { channel: thread.channel, ts: thread.threadTs, oldest: lastTs, inclusive: false, limit: 100 };
-      const { messages } = await readMessages(client, page, { signal, whenPutOff: index === 0 ? 'throw' : 'wait' });
-      for (const message of messages) {
+      for await (const message of missed(installation, thread, lastTs, index === 0, clock, signal)) {
         if (message.ts <= lastTs || isBot(message) || message.user === identity.botUserId) continue;
         const accepted = await accept({
           slug,
@@ -66,4 +67,32 @@ export async function catchUp(installation: Installation, deps: CatchUpDeps, sig
   }
   if (found > 0) log.info({ app: slug, found }, 'messages were found that no event told of');
   return found;
+}
+
+/** A thread's messages after `lastTs`, oldest first, page by page. */
+async function* missed(
+  { app, client }: Installation,
+  { channel, threadTs }: SlackThread,
+  lastTs: string,
+  isFirst: boolean,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<SlackMessage> {
+  let cursor: string | null = null;
+  for (let read = 0; read < MAX_PAGES; read += 1) {
+    if (!isFirst || read > 0) await clock.sleep(PAUSE_MS, signal);
+    const place = { channel, ts: threadTs, oldest: lastTs, inclusive: false, limit: PAGE_MESSAGES };
+    const page: MessagePage = await readMessages(
+      client,
+      { ...place, ...(cursor === null ? {} : { cursor }) },
+      { signal, whenPutOff: isFirst && read === 0 ? 'throw' : 'wait' },
+    );
+    yield* page.messages;
+    cursor = page.nextCursor;
+    if (cursor === null) return;
+  }
+  throw new GatewayError('SLACK_UNAVAILABLE', {
+    message: 'A thread holds more missed messages than are read.',
+    details: { app: app.slug, channel, threadTs, pages: MAX_PAGES },
+  });
 }
