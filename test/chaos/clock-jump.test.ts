@@ -29,7 +29,9 @@ it.each(JUMPS)(
       }),
     });
     await slow.start();
-    onTestFinished(() => slow.stop());
+    onTestFinished(async () => {
+      await slow.stop();
+    });
     const clock = createSettableClock();
     const service = await startService({
       folder: await tempFolder(),

@@ -239,7 +239,9 @@ describe('clients that mean no good', () => {
       }),
     });
     await author.start();
-    onTestFinished(() => author.stop());
+    onTestFinished(async () => {
+      await author.stop();
+    });
     const params = { message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'write' }] } };
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params });
     const head = `POST /agents/editor HTTP/1.1\r\nhost: x\r\nx-api-key: ${PARTNER_KEY}\r\na2a-version: 1.0\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
