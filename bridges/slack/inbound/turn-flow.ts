@@ -277,6 +277,12 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       case 'stop':
         // Nothing of it was shown: it waits with the others and runs again on resume.
         if (!(await turns.hasShown(record.id))) return { kind: 'wait', afterMs: PAUSED_LOOK_MS };
+        await out.reply(thread, {
+          id: `${record.id}:stopped`,
+          markdown: 'This was stopped before it was finished.',
+          kind: 'error',
+          buttons: [await controls.button('retry', thread, record.body)],
+        });
         return { kind: 'done' };
       case 'interrupt':
       case 'deleted':

@@ -264,3 +264,33 @@ describe('a turn that is cut while it is prepared', () => {
     expect(await lab.adapter.deadLetters.list()).toEqual([]);
   });
 });
+
+describe('a turn that is stopped after it has shown something', () => {
+  it('S-165 S-089 is not run again by Resume, but may be by Retry', async () => {
+    const { closed, open } = gate();
+    const lab = await startBridge({
+      onTurn: async (turn) => {
+        await say(turn, `part ${lab.heard.length}`);
+        await Promise.race([
+          closed,
+          new Promise<void>((resolve) => {
+            turn.signal.addEventListener('abort', () => {
+              resolve();
+            });
+          }),
+        ]);
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway work');
+    await lab.answered(said);
+    lab.alice.reacts(said, 'octagonal_sign');
+    await lab.slack.until(() => lab.answers(said).some((text) => text.startsWith('This was stopped')));
+    open();
+    lab.alice.reacts(said, 'arrow_forward');
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['work']);
+    lab.alice.clicks('Retry', { channel: said.channel, threadTs: said.ts });
+    await lab.slack.until(() => lab.answers(said).includes('part 2'));
+    expect(lab.heard).toEqual(['work', 'work']);
+  });
+});
