@@ -132,7 +132,7 @@ export class Acceptance {
       } finally {
         lane.coming -= 1;
       }
-      this.#core.counters.accepted.inc();
+      this.#core.accepted();
       this.#core.deps.log.info(
         {
           requestId,

@@ -3,7 +3,7 @@ import { backoffMs } from '../../../src/base/backoff.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
-import type { Counter, Metrics } from '../../../src/base/metrics.js';
+import type { Counter, Gauge, Histogram, Metrics } from '../../../src/base/metrics.js';
 import type { StateStore } from '../../../src/store/port.js';
 import type { BandCalls, BandHealth } from '../band.js';
 import type { ReadReply } from '../convert/directive.js';
@@ -71,6 +71,8 @@ export class EngineCore {
   /** Tasks of this process, whose posts no earlier process can have made. */
   readonly fresh = new Set<string>();
   readonly counters: Readonly<Record<'accepted' | 'ended' | 'late' | 'unmatched', Counter>>;
+  readonly #open: Gauge;
+  readonly #seconds: Histogram;
   stopping = false;
   /** Wakes a lane's worker; set once, by the worker. */
   kick: (lane: Lane) => void = () => undefined;
@@ -102,6 +104,8 @@ export class EngineCore {
       },
       find: (taskId) => this.book.find(taskId),
     });
+    this.#open = metrics.gauge('band_a2a_open_tasks', 'Open tasks');
+    this.#seconds = metrics.histogram('band_a2a_task_seconds', 'Seconds from acceptance to end, by state', ['state']);
     this.counters = {
       accepted: metrics.counter('band_a2a_tasks_total', 'Tasks accepted'),
       ended: metrics.counter('band_a2a_tasks_ended_total', 'Tasks ended, by state', ['state']),
@@ -177,7 +181,10 @@ export class EngineCore {
       this.timers.clearAll(row.id);
       this.completion.forget(row.id);
       this.fresh.delete(row.id);
-      this.counters.ended.inc({ state: row.state.slice('TASK_STATE_'.length).toLowerCase() });
+      const state = row.state.slice('TASK_STATE_'.length).toLowerCase();
+      this.counters.ended.inc({ state });
+      this.#seconds.observe({ state }, Math.max(0, this.now() - row.createdAt) / 1_000);
+      this.#open.set({}, this.book.openCount);
       if (lane) {
         removeFromLane(lane, row.id);
         this.kick(lane);
@@ -196,6 +203,12 @@ export class EngineCore {
       removeFromLane(lane, row.id);
       lane.running = row.id;
     }
+  }
+
+  /** A task was stored. */
+  accepted(): void {
+    this.counters.accepted.inc();
+    this.#open.set({}, this.book.openCount);
   }
 
   /** A task whose end became known only by reading its record again, after a write of unknown outcome. */

@@ -321,6 +321,7 @@ describe('tasks of one conversation', () => {
     await lab.reply('done', { roomId });
     expect(await state(first)).toBe('TASK_STATE_COMPLETED');
     await lab.submit('f');
+    expect(lab.counters.get('band_a2a_open_tasks')).toBe(lab.engine.held.tasks);
   });
 
   it('A-344 a clock that is put forward or back by an hour fires no timers and holds none up', async () => {
