@@ -163,6 +163,11 @@ export class SlackAdapter extends SimpleAdapter {
     await this.inner.onCleanup(roomId, context);
   }
 
+  /** A control signal from Band does in the thread what its buttons do (S-166). */
+  onControl(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void {
+    this.#parts?.control(roomId, mode);
+  }
+
   /** Stops taking, lets turns finish, stops the brain, writes out what can be written; safe to repeat. */
   override async cleanupAll(): Promise<void> {
     const parts = this.#parts;

@@ -84,6 +84,8 @@ export interface SlackParts {
   /** How a message of the room reaches the brain, when the room stands for a thread; null when it does not. */
   placeOf(input: AgentInput): Promise<RoomPlace | null>;
   roomClosed(roomId: string): void;
+  /** Band asks to interrupt, stop or resume, in one room or in all of them (S-166). */
+  control(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void;
   report(): BridgeReport;
   blockers(): readonly Blocker[];
   stop(): Promise<void>;
@@ -509,6 +511,19 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     roomClosed(roomId) {
       statuses.get(roomId)?.clear();
       statuses.delete(roomId);
+    },
+    control(roomId, mode) {
+      const action = mode === 'play' ? 'resume' : mode;
+      const asked = roomId === null ? apps.flatMap(({ slug }) => [...bindings.ofApp(slug)]) : [bindings.ofRoom(roomId)];
+      background.run(async () => {
+        for (const binding of asked) {
+          if (!binding) continue;
+          // A signal for all rooms is about what runs, or what waits for it.
+          const key = slackKey(binding.thread);
+          const concerned = roomId !== null || (mode === 'play' ? (await threads.get(key)).paused : runner.runs(key));
+          if (concerned) await controls.act(action, refOf(binding), null, null, deps.newId());
+        }
+      });
     },
     report: () => reportOf({ installations, sockets, inbox: inbox.queue, out, apps }),
     blockers: () => blockersOf({ installations, sockets, apps, clock }),

@@ -23,6 +23,11 @@ export interface FrameworkAdapter {
     change: { readonly kind: 'added' | 'removed'; readonly id: string; readonly name: string; readonly type: string },
   ): Promise<void>;
   /**
+   * The platform asked to interrupt, stop or resume the agent, in one room or (null) in all of them; optional, for an
+   * adapter that works beside the room's own turns. The runtime has already told its rooms. Must not throw.
+   */
+  onControl?(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void;
+  /**
    * False for an adapter whose `onEvent` lasts a moment, such as a bridge: the rooms are not told that it is at work.
    * Left out means true.
    */

@@ -44,6 +44,13 @@ export function agentHandlers(deps: AgentHandlersDeps): AgentRuntimeHandlers {
     get reportsWorkingState() {
       return adapter.reportsWorkingState ?? true;
     },
+    controlled: (roomId, mode) => {
+      try {
+        adapter.onControl?.(roomId, mode);
+      } catch (error) {
+        deps.log().error({ err: error, mode }, 'the adapter did not take a control signal');
+      }
+    },
     cleanUpRoom: (roomId, reason) => adapter.onCleanup(roomId, { reason }),
   };
 }

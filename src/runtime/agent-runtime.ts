@@ -38,9 +38,11 @@ export interface AgentRuntimeHandlers {
   readonly openTools: RoomEnvironment['openTools'];
   /** Never rejects. */
   readonly participantChanged: RoomEnvironment['participantChanged'];
-  /** The adapter drops what it holds for the room. A rejection is met again at the next attempt. */
   /** False where a message takes a moment only, so that its room need not be told. */
   readonly reportsWorkingState: boolean;
+  /** A control signal, once, for a room or (null) for all of them. */
+  readonly controlled: (roomId: string | null, mode: AgentControl['mode']) => void;
+  /** The adapter drops what it holds for the room. A rejection is met again at the next attempt. */
   readonly cleanUpRoom: (roomId: string, reason: CleanupReason) => Promise<void>;
 }
 
@@ -222,9 +224,11 @@ export class AgentRuntime {
     switch (target.kind) {
       case 'room':
         this.#rooms.get(target.roomId)?.control(control.mode);
+        this.#handlers.controlled(target.roomId, control.mode);
         return;
       case 'all':
         for (const room of this.#rooms.values()) room.control(control.mode);
+        this.#handlers.controlled(null, control.mode);
         return;
       case 'nobody':
         this.#env.log.warn({ mode: control.mode }, 'a control signal for a room names no room; ignored');

@@ -103,20 +103,21 @@ export class Controls {
   }
 
   /**
-   * Does what a button, a reaction or Slack's own stop asks for.
+   * Does what a button, a reaction, Slack's own stop or a signal from Band asks for.
    *
+   * @param userId - null for Band
    * @returns the line that says who did what
    */
   async act(
     action: ControlAction,
     thread: ThreadRef,
-    userId: string,
+    userId: string | null,
     record: SlackRecord | null,
     id: string,
   ): Promise<string> {
     const { runner, threads, out, accept } = this.#deps;
     const key = slackKey(thread);
-    const by = `<@${userId}>`;
+    const by = userId === null ? 'Band' : `<@${userId}>`;
     switch (action) {
       case 'interrupt': {
         runner.cut(key, new TurnCut('interrupt', userId));

@@ -99,6 +99,10 @@ export class TurnRunner {
     return this.#running.get(key)?.startedBy ?? null;
   }
 
+  runs(key: string): boolean {
+    return this.#running.has(key);
+  }
+
   /** Whether the turn that runs under a key answers this message. */
   runsMessage(key: string, ts: string): boolean {
     return this.#running.get(key)?.messageTs === ts;

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { DEMO } from '../../../src/sandbox/index.js';
+import { callRest } from '../../support/rest-call.js';
 import { startBridge, say, type BridgeLab, type SlackTurn } from '../../support/slack/bridge-lab.js';
 
 const gate = () => {
@@ -230,6 +232,24 @@ describe('controls', () => {
     const delivery = lab.slack.deliverRaw(lab.app, again, 'interactive');
     await lab.slack.until(() => delivery?.state === 'acked');
     await lab.slack.until(() => lab.slack.ephemerals(lab.general, lab.alice.id).length >= 1, 'an answer');
+  });
+
+  it('S-166 a stop from Band cuts the turn and pauses the thread, a play from Band resumes it', async () => {
+    const { lab, open, cut, said } = await working();
+    const band = (mode: string) =>
+      callRest(lab.sandbox.restUrl, 'POST', `/api/v1/me/agents/${DEMO.helpdesk.id}/${mode}`, DEMO.user.apiKey, {});
+    expect((await band('stop')).status).toBeLessThan(300);
+    await expect.poll(() => cut).toEqual(['work']);
+    await lab.slack.until(
+      () => lab.slack.messages(lab.general, said.ts).some((one) => one.buttons.includes('Resume')),
+      'the notice that it is paused',
+    );
+    lab.alice.replies(said, 'waits');
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['work']);
+    open();
+    expect((await band('play')).status).toBeLessThan(300);
+    await lab.slack.until(() => lab.answers(said).includes('done waits'), 'what waited');
   });
 
   it('S-136 Slack’s own stop control interrupts that thread’s turn and takes the status back', async () => {
