@@ -22,7 +22,7 @@ export type WorkOutcome =
   | 'unsure'
   /** Failed with attempts left; it runs again before anything newer. */
   | 'retry'
-  /** Could not be claimed; it keeps its place. */
+  /** Could not be claimed, or what came of it not be kept; it keeps its place. */
   | 'deferred'
   /** The work is done, the platform does not know yet. */
   | 'unacknowledged'

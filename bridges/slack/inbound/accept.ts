@@ -57,7 +57,9 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     const again = arrival.again ?? false;
     const lane = laneOf(slug, delivery);
     const isMessage = delivery.kind === 'event' && delivery.event.kind === 'message';
-    const tooMany = isMessage && !again && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
+    // What an outage has piled up is not its authors' haste.
+    const isFresh = isMessage && !again && transport !== 'catch-up';
+    const tooMany = isFresh && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
     const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again, tooMany };
     const accepted = await withDeadline(clock, deadlineMs, signal, () =>
       inbox.accept({ id, lane: tooMany ? `full:${lane}` : lane, body }),

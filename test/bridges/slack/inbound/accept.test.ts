@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { createAccept, type Arrival } from '../../../../bridges/slack/inbound/accept.js';
+import { slackRecordSchema } from '../../../../bridges/slack/inbound/records.js';
+import { silentLogger } from '../../../../src/base/log.js';
+import { noMetrics } from '../../../../src/base/metrics.js';
+import { Inbox } from '../../../../src/store/inbox.js';
+import { createMemoryStore } from '../../../../src/store/memory.js';
+import { createManualClock } from '../../../../src/testing/manual-clock.js';
+
+const LANE = 'thread:main:T1:C1:1.0';
+
+const setUp = async () => {
+  const clock = createManualClock();
+  const options = { store: createMemoryStore(), prefix: 'inbox', clock, log: silentLogger };
+  const inbox = await Inbox.open({ ...options, bodySchema: slackRecordSchema, seenRetentionMs: 60_000 });
+  const accept = createAccept({ inbox, clock, metrics: noMetrics, deadlineMs: 1_000, maxQueuedPerThread: 2 });
+  let count = 0;
+  const arrives = (more: Partial<Arrival> = {}) => {
+    const ts = `1.${(count += 1)}`;
+    const event = { type: 'message', channel: 'C1', user: 'U1', text: 'x', ts, thread_ts: '1.0' };
+    const payload = { type: 'event_callback', team_id: 'T1', event_id: `Ev${count}`, event_time: 1, event };
+    return accept({ slug: 'main', transport: 'http', payload, ...more });
+  };
+  return { inbox, arrives };
+};
+
+describe('a thread in which as many messages wait as may', () => {
+  it('takes one more into a lane of its own, where it is refused aloud', async () => {
+    const { inbox, arrives } = await setUp();
+    for (let i = 0; i < 4; i += 1) expect(await arrives()).toEqual({ kind: 'accepted' });
+    expect(inbox.queue.laneDepth(LANE)).toBe(3);
+    expect(inbox.queue.laneDepth(`full:${LANE}`)).toBe(1);
+  });
+
+  it('still takes what an outage has piled up, and what somebody asks for once more', async () => {
+    const { inbox, arrives } = await setUp();
+    for (let i = 0; i < 3; i += 1) await arrives();
+    await arrives({ transport: 'catch-up' });
+    await arrives({ again: true });
+    expect(inbox.queue.laneDepth(LANE)).toBe(5);
+  });
+});
