@@ -31,7 +31,7 @@ export const checkCommand: Command = {
       stop.abort(new Error('interrupted'));
     });
     try {
-      const findings = await checkConfig(config, bridges, { clock: systemClock }, stop.signal);
+      const findings = await checkConfig(config, bridges, { clock: systemClock, cwd: world.cwd }, stop.signal);
       const hide = createRedactor(config.secrets);
       if (loaded.args.own['json'] === true) world.out(`${hide(JSON.stringify(findings))}\n`);
       else for (const finding of findings) world.out(hide(line(finding)));

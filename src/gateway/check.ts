@@ -14,6 +14,8 @@ import { askControlSocket } from './control-socket.js';
 
 export interface CheckPorts {
   readonly clock: Clock;
+  /** The working folder, where `.env` and `agent_config.yaml` may lie. */
+  readonly cwd: string;
   readonly dispatcher?: Dispatcher;
 }
 
@@ -40,6 +42,7 @@ export async function checkConfig(
     running
       ? ok('data directory', `${service.dataDir} is in use by a running gateway`)
       : dataDirFinding(service.dataDir, service.store),
+    ...secretFileFindings(config, ports.cwd),
     running
       ? ok('port', `${service.http.port} is the running gateway's`)
       : await portFinding(service.http.host, service.http.port),
@@ -89,6 +92,17 @@ function dataDirFinding(dataDir: string, kind: 'leveldb' | 'memory'): Finding {
   } catch (error) {
     return problem(subject, `${full} cannot be written (${codeOf(error)})`, mend);
   }
+}
+
+/** Files that hold secrets by their nature. */
+function secretFileFindings({ file }: Config, cwd: string): Finding[] {
+  if (process.platform === 'win32') return [];
+  const beside = file === null ? cwd : path.dirname(path.resolve(cwd, file));
+  return [path.join(cwd, '.env'), path.join(beside, 'agent_config.yaml')].flatMap((full) => {
+    const found = statSync(full, { throwIfNoEntry: false });
+    if (!found || (found.mode & 0o007) === 0) return [];
+    return [warning('secrets', `${full} may be read by every user of this machine`, `chmod o-rwx ${full}`)];
+  });
 }
 
 async function portFinding(host: string, port: number, subject = 'port'): Promise<Finding> {

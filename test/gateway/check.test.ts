@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { MockAgent } from 'undici';
@@ -30,10 +30,11 @@ interface World {
   readonly table?: BridgeTable;
   readonly dataDir?: string;
   readonly sandbox?: boolean;
+  readonly cwd?: string;
 }
 
 /** Findings by subject; connections other than the mocked ones fail the test. */
-async function check({ env = {}, me, table = bridges(), dataDir, sandbox = false }: World = {}) {
+async function check({ env = {}, me, table = bridges(), dataDir, sandbox = false, cwd = '/nowhere' }: World = {}) {
   const dispatcher = new MockAgent();
   dispatcher.disableNetConnect();
   const band = dispatcher.get('https://band.test');
@@ -58,7 +59,7 @@ async function check({ env = {}, me, table = bridges(), dataDir, sandbox = false
     bridgeGroups: async () => [settingsGroup('a2a', {})],
     defaultAgent: { ...DEMO_GATEWAY, groups: {} },
   });
-  const findings = await checkConfig(config, table, { clock, dispatcher }, new AbortController().signal);
+  const findings = await checkConfig(config, table, { clock, dispatcher, cwd }, new AbortController().signal);
   await dispatcher.close();
   return (subject: string) => findings.filter((finding) => finding.subject === subject);
 }
@@ -134,6 +135,20 @@ describe('this machine', () => {
 
   it('a data directory that cannot be is an error', async () => {
     expect((await check({ me, dataDir: '/dev/null/data' }))('data directory')[0]).toMatchObject({ level: 'error' });
+  });
+
+  it('credentials that everybody may read are a warning', async () => {
+    const cwd = await tempFolder();
+    for (const [name, mode] of [
+      ['.env', 0o644],
+      ['agent_config.yaml', 0o600],
+    ] as const) {
+      writeFileSync(path.join(cwd, name), '');
+      chmodSync(path.join(cwd, name), mode);
+    }
+    expect((await check({ me, cwd }))('secrets').map(({ message }) => message)).toEqual([
+      `${cwd}/.env may be read by every user of this machine`,
+    ]);
   });
 
   it('being bound to all addresses without a public one is a warning', async () => {
