@@ -63,7 +63,8 @@ function fileFor(path: string, request: IncomingMessage, { apiKey }: ConsoleOpti
   if (path === '/console/session') return sessionFor(request, apiKey);
   const name = /^\/console\/([a-z]+)\.js$/.exec(path)?.[1];
   const module = MODULES.find((one) => one === name);
-  return module === undefined ? null : { body: script(module), type: 'text/javascript; charset=utf-8' };
+  const body = module === undefined ? null : script(module);
+  return body === null ? null : { body, type: 'text/javascript; charset=utf-8' };
 }
 
 /**
@@ -94,10 +95,13 @@ function pagePolicy(request: IncomingMessage): Record<string, string> {
 
 const scripts = new Map<string, string>();
 
-function script(name: (typeof MODULES)[number]): string {
+/** @returns null where the program was never built */
+function script(name: (typeof MODULES)[number]): string | null {
   const known = scripts.get(name);
   if (known !== undefined) return known;
-  const text = readFileSync(fileURLToPath(new URL(`${name}.js`, scriptFolder())), 'utf8');
+  const file = fileURLToPath(new URL(`${name}.js`, scriptFolder()));
+  if (!existsSync(file)) return null;
+  const text = readFileSync(file, 'utf8');
   scripts.set(name, text);
   return text;
 }
