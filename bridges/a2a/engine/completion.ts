@@ -2,7 +2,7 @@ import type { Clock } from '../../../src/base/clock.js';
 import type { ConversationSettings } from '../settings.js';
 import type { OpenTask } from './book.js';
 import type { Context } from './contexts.js';
-import type { DeliveryStates, Look } from './delivery.js';
+import type { DeliveryStates, WholeLook } from './delivery.js';
 import { isAnswered } from './steps.js';
 import type { TaskTimers } from './timers.js';
 
@@ -18,6 +18,8 @@ export interface CompletionDeps {
   /** The peer's delivery failed and stayed so. */
   peerFailed(taskId: string): void;
   find(taskId: string): OpenTask | null;
+  /** Whether a reply has come through the room's queue to the lane of its task. */
+  taken(task: OpenTask, replyId: string): boolean;
 }
 
 const POLLS_AFTER_REPLY_MS = [50, 150, 400, 1_000, 2_000] as const;
@@ -61,7 +63,7 @@ export class Completion {
     if (settings.completion !== 'auto' || this.#deps.delivery.readable === false) return;
     const { id } = task.row;
     this.#deps.timers.set(id, 'poll', this.#failedOnce.has(id) ? FAILED_FOR_MS : POLL_WITHOUT_REPLY_MS, () => {
-      this.#look(id, context, false, (look) => {
+      this.#look(id, context, false, ({ look }) => {
         const open = this.#deps.find(id);
         if (open?.row.state !== 'TASK_STATE_WORKING' || open.row.replies > 0) return;
         if (look === 'failed' && this.#failedOnce.has(id)) {
@@ -87,10 +89,16 @@ export class Completion {
     const at = POLLS_AFTER_REPLY_MS[tries];
     const wait = at === undefined ? POLL_LATER_MS : repliedAt + at - clock.now();
     timers.set(id, 'poll', wait, () => {
-      this.#look(id, context, true, (look) => {
+      this.#look(id, context, true, ({ look, lastReplyId }) => {
         const open = this.#deps.find(id);
         if (open?.row.state !== 'TASK_STATE_WORKING' || open.row.lastPostId !== lastPostId) return;
         if (look === 'processed' || look === 'failed') {
+          if (lastReplyId !== null && !this.#deps.taken(open, lastReplyId)) {
+            // The turn is over, and its end stands in the room; it has not come through the room's queue yet.
+            this.#holding.add(id);
+            this.#poll(open, context, tries + 1, repliedAt);
+            return;
+          }
           if (open.row.pending.length === 0) this.#deps.complete(id, false);
           return;
         }
@@ -105,12 +113,12 @@ export class Completion {
     });
   }
 
-  #look(id: string, context: Context, replied: boolean, then: (look: Look) => void): void {
+  #look(id: string, context: Context, replied: boolean, then: (look: WholeLook) => void): void {
     this.#deps.background(async () => {
       const open = this.#deps.find(id);
       if (!open?.row.lastPostId) return;
       const { delivery, signal } = this.#deps;
-      then(await delivery.look(context, open.row.lastPostId, open.row.peerId, replied, signal));
+      then(await delivery.lookWhole(context, open.row.lastPostId, open.row.peerId, replied, signal));
     });
   }
 }

@@ -103,6 +103,8 @@ export class EngineCore {
         this.later(() => this.fail(taskId, 'PEER_FAILED'));
       },
       find: (taskId) => this.book.find(taskId),
+      taken: ({ row }, replyId) =>
+        this.lanes.find(contextKeyOf(row.owner, row.contextId), row.peerId)?.record.taken.includes(replyId) ?? true,
     });
     this.#open = metrics.gauge('band_a2a_open_tasks', 'Open tasks');
     this.#seconds = metrics.histogram('band_a2a_task_seconds', 'Seconds from acceptance to end, by state', ['state']);

@@ -32,6 +32,13 @@ export type DeliveryState = 'delivered' | 'processing' | 'processed' | 'failed';
 /** `none`: no state on the row; `unknown`: the row was not found. */
 export type Look = DeliveryState | 'none' | 'unknown';
 
+/** A look at a delivery that has ended, and at what the peer said since. */
+export interface WholeLook {
+  readonly look: Look;
+  /** The peer's newest text in the room that is for this agent; read only once the delivery has ended. */
+  readonly lastReplyId: string | null;
+}
+
 const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
 
 /**
@@ -62,20 +69,49 @@ export class DeliveryStates {
     replied: boolean,
     signal: AbortSignal,
   ): Promise<Look> {
-    const { roomId } = context.record;
-    if (this.#readable === false || roomId === null) return 'none';
-    for await (const row of readForward(this.#rest, context, roomId, signal)) {
-      if (row.id !== messageId) continue;
-      const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
-      const states = metadata.success ? metadata.data.delivery_status : null;
-      if (!states || Object.keys(states).length === 0) {
-        if (replied) this.#readable ??= false;
-        return 'none';
-      }
-      this.#readable = true;
-      const state = STATES.safeParse(states[peerId]?.status);
-      return state.success ? state.data : 'none';
-    }
-    return 'unknown';
+    return (await this.lookWhole(context, messageId, peerId, replied, signal)).look;
   }
+
+  /** {@link look}, and which of the peer's replies is the last one of a turn that has ended. */
+  async lookWhole(
+    context: Context,
+    messageId: string,
+    peerId: string,
+    replied: boolean,
+    signal: AbortSignal,
+  ): Promise<WholeLook> {
+    const { roomId } = context.record;
+    if (this.#readable === false || roomId === null) return { look: 'none', lastReplyId: null };
+    let post: ChatMessage | null = null;
+    let look: Look = 'unknown';
+    let lastReplyId: string | null = null;
+    for await (const row of readForward(this.#rest, context, roomId, signal)) {
+      if (row.id === messageId) {
+        post = row;
+        look = this.#stateOf(row, peerId, replied);
+        if (look !== 'processed' && look !== 'failed') break;
+      } else if (post && row.sender_id === peerId && isTextFor(row, post.sender_id)) {
+        lastReplyId = row.id;
+      }
+    }
+    return { look, lastReplyId };
+  }
+
+  #stateOf(row: ChatMessage, peerId: string, replied: boolean): Look {
+    const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
+    const states = metadata.success ? metadata.data.delivery_status : null;
+    if (!states || Object.keys(states).length === 0) {
+      if (replied) this.#readable ??= false;
+      return 'none';
+    }
+    this.#readable = true;
+    const state = STATES.safeParse(states[peerId]?.status);
+    return state.success ? state.data : 'none';
+  }
+}
+
+function isTextFor(row: ChatMessage, agentId: string | null | undefined): boolean {
+  const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
+  const mentions = metadata.success ? (metadata.data.mentions ?? []) : [];
+  return row.message_type === 'text' && mentions.some(({ id }) => id === agentId);
 }

@@ -89,13 +89,13 @@ export function createListener(deps: ListenerDeps): HttpListener {
   ]);
 
   return (request, response) => {
-    const url = new URL(request.url ?? '/', 'http://gateway.invalid');
+    const { pathname, query } = targetOf(request.url ?? '/');
     const exchange: Exchange = {
       request,
       response,
       method: request.method ?? 'GET',
-      pathname: url.pathname,
-      query: url.searchParams,
+      pathname,
+      query,
       origin: originOf(request),
     };
     deps.background.run(() => serve(exchange));
@@ -294,6 +294,20 @@ export function createListener(deps: ListenerDeps): HttpListener {
     else
       sendJson(exchange, wire.restStatus, restErrorBody(wire), { 'content-type': restType(exchange), ...wire.headers });
   }
+}
+
+/** Path and query of a request target, which may be anything a client writes. */
+function targetOf(target: string): { pathname: string; query: URLSearchParams } {
+  // A proxy may send the absolute form.
+  if (!target.startsWith('/')) {
+    if (!URL.canParse(target)) return { pathname: '', query: new URLSearchParams() };
+    const { pathname, searchParams } = new URL(target);
+    return { pathname, query: searchParams };
+  }
+  const mark = target.indexOf('?');
+  return mark === -1
+    ? { pathname: target, query: new URLSearchParams() }
+    : { pathname: target.slice(0, mark), query: new URLSearchParams(target.slice(mark + 1)) };
 }
 
 /** On REST a foreign request type is the protocol's own error. */

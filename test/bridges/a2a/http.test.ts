@@ -189,6 +189,19 @@ describe('the HTTP door', () => {
     }
   });
 
+  it.each(['//', '//a/b', '/agents/%', 'http://[', '*', 'http://x/agents/helper', '/agents/helper?%', '/./..//'])(
+    'A-034 A-062 the request target %j is answered in JSON and breaks nothing',
+    async (target) => {
+      await open();
+      const { text, socket } = await raw(`GET ${target} HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY}\r\n\r\n`);
+      await lab.until(() => text().includes('\r\n\r\n'));
+      expect(text()).toMatch(/^HTTP\/1\.1 (?:200|400|404) /);
+      expect(text()).toMatch(/content-type: application\/(?:a2a\+)?json/i);
+      socket.destroy();
+      expect((await lab.client.rpc('helper', 'ListTasks', {})).status).toBe(200);
+    },
+  );
+
   it('A-064 the limit of a body holds by its length and by counting, and the limit itself passes', async () => {
     await open({ limits: { bodyBytes: 1_000 } });
     const bodyOf = (bytes: number) => {
