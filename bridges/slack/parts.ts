@@ -215,7 +215,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       throw error;
     }
   };
-  const changes = new PendingChanges(store, `${prefix}/changes`);
+  const changes = new PendingChanges(store, `${prefix}/changes`, clock);
   const runner = new TurnRunner({ inner, clock, log, metrics, timeoutMs: options.turnTimeoutSeconds * 1_000 });
   const laneOfThread = (thread: SlackThread) =>
     `thread:${threadOf(thread.slug, thread.team, thread.channel, { ts: thread.threadTs })}`;
@@ -450,7 +450,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       undo.push(
         clock.every(PRUNE_EVERY_MS, () => {
           background.run(async () => {
-            await Promise.all([inbox.prune(), claims.prune(), controls.prune()]);
+            await Promise.all([inbox.prune(), claims.prune(), controls.prune(), changes.prune()]);
             for (const files of filesByApp.values()) await files.sweep();
             bound.set({}, bindings.size);
           });
