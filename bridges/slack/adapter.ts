@@ -97,6 +97,11 @@ export class SlackAdapter extends SimpleAdapter {
     return this.#listener;
   }
 
+  /** {@link requestListener} under the name the Python reference gives it; Express takes it as `app.use('/slack', router)`. */
+  get router(): HttpListener {
+    return this.requestListener;
+  }
+
   override async onStarted(name: string, description: string): Promise<void> {
     await super.onStarted(name, description);
     const { clock = systemClock, log = silentLogger, metrics = noMetrics } = this.#ports;

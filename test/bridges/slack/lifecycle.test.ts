@@ -27,8 +27,10 @@ describe('making a Slack adapter', () => {
   it('S-008 the HTTP door is the same on each access, and there is none with the socket alone', () => {
     const adapter = new SlackAdapter({ inner: brain(), ...httpTokens }, ports);
     expect(adapter.requestListener).toBe(adapter.requestListener);
+    expect(adapter.router).toBe(adapter.requestListener);
     const other = new SlackAdapter({ inner: brain(), ...socketTokens }, ports);
     expect(() => other.requestListener).toThrow(/transport='http'/);
+    expect(() => other.router).toThrow(/transport='http'/);
   });
 
   it('S-009 starting without a platform connection fails with the base class’s error', async () => {
