@@ -80,6 +80,11 @@ export class SlackAdapter extends SimpleAdapter {
     this.apps = resolveApps(this.#options, ports.usualTransport);
   }
 
+  /** As the brain wishes for messages of the room. */
+  get reportsWorkingState(): boolean {
+    return this.inner.reportsWorkingState ?? true;
+  }
+
   /**
    * Slack's HTTP door as a Node request listener, the same on each access, for any framework to mount.
    *

@@ -39,6 +39,9 @@ const CLOCK_SKEW_MS = 5 * 60_000;
  * settled. Back: platform → `onMessage` → `outlet.answer`. The two are different messages: nobody waits for a return.
  */
 export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
+  /** A message is handed over in a moment; who works on it is the peer. */
+  readonly reportsWorkingState = false;
+
   readonly #options: RelayOptions;
   readonly #ports: { clock: Clock; log: Logger };
   readonly #talks: RelayTalks;
