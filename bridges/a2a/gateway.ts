@@ -22,6 +22,7 @@ import { sweepForever } from './engine/sweep.js';
 import { createHandler } from './handler.js';
 import { createListener } from './http/listener.js';
 import { listenOn, type OwnServer } from './http/own-server.js';
+import { isNetwork } from './http/proxy.js';
 import { createRequestSchemas } from './parse.js';
 import { PeerDirectory } from './peers/directory.js';
 import type { A2AOptions } from './settings.js';
@@ -89,6 +90,9 @@ export function checkOptions(options: A2AOptions, shared: boolean): void {
     if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
       refuse('a2a.public_url must be https, unless a2a.allow_http_public is set.');
     }
+  }
+  for (const network of options.trustProxy) {
+    if (!isNetwork(network)) refuse(`a2a.trust_proxy: ${network} is neither an address nor a network like 10.0.0.0/8.`);
   }
   const slugs = Object.values(options.peers.slugs);
   if (new Set(slugs).size !== slugs.length) refuse('a2a.peers.slugs gives one slug to two peers.');

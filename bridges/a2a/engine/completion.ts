@@ -55,7 +55,10 @@ export class Completion {
     timers.set(id, 'hold', settings.holdMaxMs, () => {
       this.#deps.complete(id, true);
     });
-    if (settings.completion === 'auto') this.#poll(task, context, 0, this.#deps.clock.now());
+    if (settings.completion !== 'auto') return;
+    // Where states can be read, quiet alone says nothing until the first look has been answered, however slow that is.
+    if (this.#deps.delivery.readable !== false && task.row.lastPostId !== null) this.#holding.add(id);
+    this.#poll(task, context, 0, this.#deps.clock.now());
   }
 
   /** The task was posted, and nobody has answered. */
@@ -118,7 +121,12 @@ export class Completion {
       const open = this.#deps.find(id);
       if (!open?.row.lastPostId) return;
       const { delivery, signal } = this.#deps;
-      then(await delivery.lookWhole(context, open.row.lastPostId, open.row.peerId, replied, signal));
+      try {
+        then(await delivery.lookWhole(context, open.row.lastPostId, open.row.peerId, replied, signal));
+      } catch (error) {
+        if (!signal.aborted) then({ look: 'unknown', lastReplyId: null });
+        throw error;
+      }
     });
   }
 }

@@ -18,7 +18,7 @@ const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 const HOST = /^[A-Za-z0-9.[\]:-]{1,255}$/;
 const PREFIX = /^(?:\/[\w.~-]+)*$/;
 
-/** @param trusted - addresses or networks in CIDR form; one that is neither is an error at start */
+/** @param trusted - addresses or networks in CIDR form, checked by {@link isNetwork} */
 export function createOriginReader(trusted: readonly string[]): (request: IncomingMessage) => Origin {
   const networks = trusted.map(parseNetwork);
   return (request) => {
@@ -63,6 +63,11 @@ function isTrusted(address: string, networks: readonly Network[]): boolean {
   if (!ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits));
+}
+
+/** Whether a setting names an address, or a network in CIDR form. */
+export function isNetwork(text: string): boolean {
+  return text.includes('/') ? ipaddr.isValidCIDR(text) : ipaddr.isValid(text);
 }
 
 function parseNetwork(text: string): Network {

@@ -116,6 +116,7 @@ describe('the start', () => {
     ['no way in', { auth: {} }, /a2a\.auth/],
     ['anonymous loopback off loopback', { host: '0.0.0.0', auth: { anonymous: 'loopback' } }, /a2a\.auth\.anonymous/],
     ['a public address without TLS', { publicUrl: 'http://gw.example.test' }, /a2a\.public_url/],
+    ['a proxy that is no address', { trustProxy: ['proxy.example'] }, /a2a\.trust_proxy/],
     ['one slug for two', { peers: { slugs: { a: 'x', b: 'x' } } }, /a2a\.peers\.slugs/],
   ])('A-005 A-006 is refused for %s, in one sentence that names the setting', async (_name, options, sentence) => {
     await expect(a2aLab({ options })).rejects.toThrow(sentence);
