@@ -166,9 +166,10 @@ export class Parks {
     return null;
   }
 
+  /** On disk first: an event whose record is tried again must find the park it lifts. */
   async #lift(key: string): Promise<void> {
-    this.#parks.delete(key);
     await this.#store.batch([{ kind: 'delete', key }]);
+    this.#parks.delete(key);
   }
 
   #key(slug: string, team: string, channel: string | null, direct: boolean): string {
