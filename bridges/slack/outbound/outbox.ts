@@ -149,9 +149,11 @@ export class Outbox {
   /** Lets go out what can within `graceMs`; the rest stays on disk. */
   async stop(graceMs: number): Promise<void> {
     this.#cancelPrune();
-    using child = childSignal();
-    await Promise.race([this.quiet(), this.#deps.clock.sleep(graceMs, child.signal).catch(() => undefined)]);
-    child.abort();
+    if (graceMs > 0) {
+      using child = childSignal();
+      await Promise.race([this.quiet(), this.#deps.clock.sleep(graceMs, child.signal).catch(() => undefined)]);
+      child.abort();
+    }
     this.#stopping.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The bridge was stopped.' }));
     await this.inbox.queue.stop();
   }

@@ -29,6 +29,8 @@ export interface OutLabOptions {
   readonly hooks?: Partial<Pick<SlackOutDeps, 'roomError' | 'threadMoved' | 'unreachable' | 'refresh'>>;
   readonly rates?: boolean;
   readonly timeoutMs?: number;
+  /** The double's chance for faults; default Math.random. */
+  readonly random?: () => number;
 }
 
 /** The real writing side against the double, on a clock that stands still. */
@@ -58,6 +60,7 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
   const acme = await startAcme({
     clock,
     rates: options.rates ?? true,
+    ...(options.random ? { random: options.random } : {}),
     ...(options.app ? { app: options.app } : {}),
     ...(options.install ? { install: options.install } : {}),
   });
