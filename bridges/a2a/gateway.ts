@@ -199,16 +199,19 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
   await engine.start();
   const unmount: (() => void)[] = [];
   let server: OwnServer | null = null;
-  if (http) {
-    unmount.push(http.mount('/agents', listener), http.mount('/peers', listener));
-    ownUrl = http.publicUrl ?? '';
-  } else {
-    const port = typeof options.port === 'number' ? options.port : DEFAULT_PORT;
-    server = await listenOn(options.host, port, listener).catch(async (error: unknown) => {
-      await engine.stop(options.shutdownMs);
-      throw error;
-    });
-    ownUrl = `http://localhost:${server.port}`;
+  try {
+    if (http) {
+      for (const prefix of ['/agents', '/peers']) unmount.push(http.mount(prefix, listener));
+      ownUrl = http.publicUrl ?? '';
+    } else {
+      const port = typeof options.port === 'number' ? options.port : DEFAULT_PORT;
+      server = await listenOn(options.host, port, listener);
+      ownUrl = `http://localhost:${server.port}`;
+    }
+  } catch (error) {
+    for (const off of unmount) off();
+    await engine.stop(options.shutdownMs);
+    throw error;
   }
   background.run(() => directory.run(work.signal));
   background.run(() => bindings.run(work.signal));

@@ -34,7 +34,10 @@ describe.skipIf(sdk.kind === 'absent')('A-360 A-361 the official Python client',
     });
     const peer = new GenericAdapter(async ({ message: { content, senderId }, tools, signal }) => {
       const text = content.replace(/^@\S+\s*/, '');
-      if (text === 'never') await new Promise((resolve) => { signal.addEventListener('abort', resolve); });
+      if (text === 'never')
+        await new Promise((resolve) => {
+          signal.addEventListener('abort', resolve);
+        });
       if (text === 'slow') await gate.promise;
       if (!signal.aborted) await tools.sendMessage(`echo: ${text}`, [{ id: senderId }]);
     });
