@@ -128,7 +128,7 @@ export function createChangeHandler(deps: ChangeDeps): ChangeHandler {
       if (event.previous) await mirrorChange(at, event.previous, thread, { slack_deleted: true }, signal);
       return DONE;
     }
-    if (deps.waiting(thread) === 0) return DONE;
+    // Noted also where nothing waits: the message itself may still be on its way, and is not to be answered then.
     await changes.put(claim, null);
     // A turn of another message of the thread goes on: only the one that answers this message is cut.
     const key = slackKey(thread);
