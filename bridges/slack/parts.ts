@@ -206,9 +206,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     deadlineMs: options.ackDeadlineMs,
     maxQueuedPerThread: options.maxQueuedPerThread,
   });
-  const accept: Accept = async (arrival, within) => {
+  const accept: Accept = async (arrival) => {
     try {
-      return await takeIn(arrival, within);
+      return await takeIn(arrival);
     } catch (error) {
       // What was not taken may be missing from the past of its thread.
       past.forgetAll();

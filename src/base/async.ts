@@ -104,6 +104,21 @@ export async function withDeadline<T>(
   }
 }
 
+/**
+ * Waits for `promise` at most `ms`; what it stands for goes on. A fraction of the cost of {@link withDeadline}, for
+ * work that takes no signal.
+ *
+ * @throws {GatewayError} `DEADLINE_EXCEEDED` when the time is over
+ */
+export function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const cancel = clock.after(ms, () => {
+      reject(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
+    });
+    promise.then(resolve, reject).finally(cancel);
+  });
+}
+
 /** Work that nobody awaits by name: it is drained at stop, and its failures reach one handler. */
 export class Background {
   readonly #running = new Set<Promise<void>>();

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { childSignal, type Deferred, deferred } from '../base/async.js';
+import { type Deferred, deferred } from '../base/async.js';
 import { backoffMs, type BackoffOptions } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
 import { GatewayError, isGatewayError, toError } from '../base/errors.js';
@@ -354,9 +354,8 @@ export class DurableQueue<T> {
   }
 
   async #outcomeOf(handler: Handler<T>, record: QueueRecord<T>): Promise<Outcome> {
-    using child = childSignal(this.#stopping.signal);
     try {
-      return await handler(record, child.signal);
+      return await handler(record, this.#stopping.signal);
     } catch (error) {
       const known = isGatewayError(error) ? error : null;
       if (known && !known.retryable && !this.#stopping.signal.aborted) {

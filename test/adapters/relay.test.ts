@@ -82,7 +82,7 @@ const setUp = async (options: RelayOptionsInput = {}) => {
       return tools;
     },
     /** What a peer writes in the room to this agent. */
-    peerSays: (text: string, peer = echo) =>
+    peerSays: (text: string, peer: { id: string; handle: string } = echo) =>
       relay.onEvent(
         fakeAgentInput({
           id: `m${(messages += 1)}`,

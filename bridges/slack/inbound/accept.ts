@@ -1,4 +1,4 @@
-import { withDeadline } from '../../../src/base/async.js';
+import { within } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Counter, Histogram, Metrics } from '../../../src/base/metrics.js';
 import type { Inbox } from '../../../src/store/inbox.js';
@@ -36,7 +36,7 @@ export interface AcceptDeps {
 }
 
 /** Verified delivery → parse → key → inbox. What resolves is on disk, and only then may Slack be told so (S-030). */
-export type Accept = (arrival: Arrival, signal?: AbortSignal) => Promise<Acceptance>;
+export type Accept = (arrival: Arrival) => Promise<Acceptance>;
 
 const ACK_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
@@ -46,7 +46,7 @@ const ACK_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
  */
 export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerThread }: AcceptDeps): Accept {
   const { received, repeats, seconds } = instruments(metrics);
-  return async (arrival, signal) => {
+  return async (arrival) => {
     const { slug, transport, payload, retryNum = null, retryReason = null } = arrival;
     const begun = clock.now();
     const delivery = parseDelivery(payload);
@@ -61,9 +61,8 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     const isFresh = isMessage && !again && transport !== 'catch-up';
     const tooMany = isFresh && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
     const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again, tooMany };
-    const accepted = await withDeadline(clock, deadlineMs, signal, () =>
-      inbox.accept({ id, lane: tooMany ? `full:${lane}` : lane, body }),
-    );
+    const item = { id, lane: tooMany ? `full:${lane}` : lane, body };
+    const accepted = await within(clock, deadlineMs, inbox.accept(item));
     seconds.observe({ app: slug, transport }, (clock.now() - begun) / 1_000);
     if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });
     return { kind: accepted };
