@@ -90,8 +90,6 @@ export type EphemeralJob = z.infer<typeof ephemeralJobSchema>;
 export type EditJob = z.infer<typeof editJobSchema>;
 export type UploadJob = z.infer<typeof uploadJobSchema>;
 export type ReactionJob = z.infer<typeof reactionJobSchema>;
-export type MovedJob = z.infer<typeof movedJobSchema>;
-export type RoomErrorJob = z.infer<typeof roomErrorJobSchema>;
 
 /**
  * The lane of a job. What shows up in a thread keeps its order there, and a post that is slow or refused holds up no
