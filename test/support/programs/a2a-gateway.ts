@@ -8,7 +8,9 @@ import { createLogger } from '../../../src/base/log.js';
 import { SessionConfig } from '../../../src/config/session-config.js';
 
 const options = JSON.parse(process.argv[2] ?? '{}') as A2AOptionsInput;
-const adapter = new A2AGatewayAdapter(options, { log: createLogger({ level: (process.env['A2A_LOG'] ?? 'warn') as 'warn' }) });
+const adapter = new A2AGatewayAdapter(options, {
+  log: createLogger({ level: 'warn' }),
+});
 const agent = Agent.create({
   adapter,
   agentId: process.env['AGENT_ID'] ?? '',
