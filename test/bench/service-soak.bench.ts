@@ -20,6 +20,8 @@ const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
 const A2A_PER_SECOND = Number(process.env['SOAK_A2A_PER_SECOND'] ?? 5);
 const SLACK_PER_SECOND = Number(process.env['SOAK_SLACK_PER_SECOND'] ?? 2);
 const CHANNELS = 8;
+/** Conversations on each side: a room more costs memory by design, and is not what is measured here. */
+const CONVERSATIONS = 40;
 /** What is opened and cached once, and no slope. */
 const WARM_UP_SECONDS = Math.min(30, SECONDS / 3);
 const SAMPLE_MS = 1_000;
@@ -101,7 +103,7 @@ ${frontDoor()}
     const askA2a = async (): Promise<void> => {
       const open = new Set<Promise<void>>();
       for (let n = 0; runs(); n += 1) {
-        const one = a2aSend(url, 'echo', `client ${n}`, PARTNER_KEY)
+        const one = a2aSend(url, 'echo', `client ${n}`, PARTNER_KEY, `m-${n}`, `context-${n % CONVERSATIONS}`)
           .then(({ text }) => {
             if (text === `echo: client ${n}`) done.a2a += 1;
             else failed.a2a += 1;
@@ -116,7 +118,10 @@ ${frontDoor()}
     const written: Said[] = [];
     const writeInSlack = async (): Promise<void> => {
       for (let n = 0; runs(); n += 1) {
-        written.push(alice.says(channels[n % CHANNELS]?.id ?? '', `@gateway person ${n}`));
+        const text = `@gateway person ${n}.`;
+        const thread = written[n % CONVERSATIONS];
+        const isFirst = n < CONVERSATIONS || !thread;
+        written.push(isFirst ? alice.says(channels[n % CHANNELS]?.id ?? '', text) : alice.replies(thread, text));
         await pause(1_000 / SLACK_PER_SECOND);
       }
     };
@@ -141,9 +146,11 @@ ${frontDoor()}
       }
     };
     await Promise.all([askA2a(), writeInSlack(), prompt(), watch()]);
-    const unanswered = () => written.filter((one) => slack.botMessages(one.channel, one.threadTs).length === 0).length;
+    const answersTo = (one: Said, n: number) =>
+      slack.botMessages(one.channel, one.threadTs).filter(({ text }) => text.endsWith(`person ${n}.`)).length;
+    const unanswered = () => written.filter((one, n) => answersTo(one, n) === 0).length;
     await until('answers in Slack', () => unanswered() === 0, 30_000).catch(() => undefined);
-    const repeated = written.filter((one) => slack.botMessages(one.channel, one.threadTs).length > 1).length;
+    const repeated = written.filter((one, n) => answersTo(one, n) > 1).length;
 
     return {
       figure: `Soak of the whole service: ${A2A_PER_SECOND} A2A tasks and ${SLACK_PER_SECOND} Slack messages a second and an editor, ${SECONDS} s`,

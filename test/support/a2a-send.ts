@@ -21,6 +21,7 @@ export async function a2aSend(
   text: string,
   key?: string,
   messageId: string = randomUUID(),
+  contextId?: string,
 ): Promise<{ status: number; state: string | null; taskId: string | null; text: string | null }> {
   const response = await fetch(`${gatewayUrl}/agents/${peer}`, {
     method: 'POST',
@@ -33,7 +34,9 @@ export async function a2aSend(
       jsonrpc: '2.0',
       id: 1,
       method: 'SendMessage',
-      params: { message: { messageId, role: 'ROLE_USER', parts: [{ text }] } },
+      params: {
+        message: { messageId, role: 'ROLE_USER', parts: [{ text }], ...(contextId !== undefined && { contextId }) },
+      },
     }),
   });
   const answer = (await response.json().catch(() => ({}))) as Answer;
