@@ -12,6 +12,10 @@ export function startFailure(world: CliWorld, command: string, error: unknown, s
 }
 
 function words(error: unknown, sandboxPort: number): string {
+  if (isGatewayError(error, 'STORE_LOCKED')) {
+    const holder = `the one that holds ${String(error.details['folder'])}`;
+    return `${error.message} Stop ${holder}, or give this one a folder of its own with DATA_DIR (data_dir).`;
+  }
   if (!isGatewayError(error, 'PORT_IN_USE')) return toError(error).message;
   const { host, port } = error.details;
   const variable = port === sandboxPort ? 'SANDBOX_PORT' : 'PORT';

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { DEMO } from '../../src/sandbox/index.js';
 import { a2aSend } from '../support/a2a-send.js';
@@ -22,6 +23,7 @@ describe('two gateways', () => {
     const program = startProgram(['start'], { cwd: folder });
     expect(await program.ended).toBe(1);
     expect(program.said.err).toContain('Another process owns this data directory');
+    expect(program.said.err).toContain(path.join(folder, 'data', 'store'));
     expect(program.said.err).not.toMatch(/\n\s+at /);
     expect(program.said.out).toBe('');
     expect(await a2aSend(first.url, 'echo', 'mine', PARTNER_KEY)).toMatchObject({ text: 'echo: mine' });
