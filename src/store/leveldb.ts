@@ -53,7 +53,11 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
   const stopping = new AbortController();
   let reopening: Promise<void> | null = null;
 
-  const openChecked = async (): Promise<{ level: Level; revision: number }> => {
+  /**
+   * Only a start may move a damaged folder aside. Later its records live on in the memory of those who put them, and
+   * an empty folder would make them forgotten at the next crash: then the store stays tripped until somebody restarts.
+   */
+  const openFirst = async (): Promise<{ level: Level; revision: number }> => {
     try {
       return await openAndCheck(folder, openLevel);
     } catch (error) {
@@ -66,7 +70,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
     }
   };
 
-  const opened = await openChecked();
+  const opened = await openFirst();
   level = opened.level;
   const loop = new CommitLoop({ level: opened.level, revision: opened.revision, onWriteError: recover });
 
@@ -79,7 +83,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
       log.warn({ err: error }, 'closing the failed store failed too');
     });
     try {
-      const again = await openChecked();
+      const again = await openAndCheck(folder, openLevel);
       level = again.level;
       return again;
     } catch (error) {
@@ -93,7 +97,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
     for (let tries = 1; !closing; tries += 1) {
       try {
         await clock.sleep(backoffMs(tries, REOPEN_BACKOFF), stopping.signal);
-        const again = await openChecked();
+        const again = await openAndCheck(folder, openLevel);
         level = again.level;
         loop.resume(again.level, again.revision);
         log.info('store reopened');
@@ -111,20 +115,35 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
     return level;
   };
 
+  /** A read that meets the folder while it is closed and reopened is refused like a write. */
+  const reading = async <T>(read: (from: Level) => Promise<T>): Promise<T> => {
+    const from = usable();
+    try {
+      return await read(from);
+    } catch (error) {
+      if (isGatewayError(error)) throw error;
+      if (level !== from) throw new GatewayError(closing ? 'STORE_CLOSED' : 'STORE_TRIPPED', { cause: error });
+      throw translate(error, folder);
+    }
+  };
+
   const store: StateStore = {
-    async get(key) {
-      const bytes = await usable().get(DATA + key);
-      return bytes === undefined ? null : decodeStored(bytes);
-    },
+    get: (key) =>
+      reading(async (from) => {
+        const bytes = await from.get(DATA + key);
+        return bytes === undefined ? null : decodeStored(bytes);
+      }),
     async range(range) {
       const { from, to, reverse = false } = range;
       const limit = rangeLimit(range);
       if (limit === 0) return [];
-      const entries: StoreEntry[] = [];
-      for await (const [key, bytes] of usable().entries({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
-        entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
-      }
-      return entries;
+      return await reading(async (open) => {
+        const entries: StoreEntry[] = [];
+        for await (const [key, bytes] of open.entries({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
+          entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
+        }
+        return entries;
+      });
     },
     async batch(changes) {
       if (closing) throw new GatewayError('STORE_CLOSED');

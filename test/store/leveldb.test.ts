@@ -105,11 +105,14 @@ describe('LevelDB store', () => {
     /** A store whose next write fails `before` or `after` it has reached the disk, and whose reopening can be refused. */
     const failing = async () => {
       const clock = createManualClock();
-      const state = { fail: null as 'before' | 'after' | null, refuseOpen: false, opened: deferred() };
+      const state = { fail: null as 'before' | 'after' | null, refuseOpen: false, damaged: false, opened: deferred() };
+      const moved: string[] = [];
       const store = await openLevelStore({
         folder: join(await tempFolder(), 'store'),
         clock,
+        onDamaged: (path) => moved.push(path),
         openLevel: async (path) => {
+          if (state.damaged) throw Object.assign(new Error('bad block'), { code: 'LEVEL_CORRUPTION' });
           if (state.refuseOpen) throw Object.assign(new Error('no space'), { code: 'LEVEL_DATABASE_NOT_OPEN' });
           const level = await openClassicLevel(path);
           state.opened.resolve();
@@ -125,7 +128,7 @@ describe('LevelDB store', () => {
         },
       });
       onTestFinished(() => store.close());
-      return { store, state, clock };
+      return { store, state, clock, moved };
     };
 
     it('refuses what certainly was not written, and goes on after reopening', async () => {
@@ -176,6 +179,30 @@ describe('LevelDB store', () => {
           ),
         )
         .toBe('taken');
+      expect(await store.get('kept')).not.toBeNull();
+    });
+
+    it('stays tripped, and moves nothing aside, when it finds the folder damaged in mid-run', async () => {
+      const { store, state, clock, moved } = await failing();
+      await store.batch([put('kept')]);
+      state.fail = 'before';
+      state.damaged = true;
+      await expect(store.batch([put('a')])).rejects.toMatchObject({ code: 'STORE_IO' });
+      await clock.advance(60_000);
+      await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'STORE_TRIPPED' });
+      expect(moved).toEqual([]);
+    });
+
+    it('refuses a read that meets the folder while it reopens', async () => {
+      const { store, state } = await failing();
+      await store.batch([put('kept')]);
+      state.fail = 'before';
+      const writing = store.batch([put('a')]);
+      const reads = Promise.allSettled(Array.from({ length: 20 }, () => store.get('kept')));
+      await expect(writing).rejects.toMatchObject({ code: 'STORE_TRIPPED' });
+      for (const read of await reads) {
+        if (read.status === 'rejected') expect(read.reason).toMatchObject({ name: 'GatewayError' });
+      }
       expect(await store.get('kept')).not.toBeNull();
     });
 

@@ -24,7 +24,13 @@ export async function openDoor(
     log,
     seenRetentionMs: 26 * 3_600_000,
   });
-  const accept = createAccept({ inbox, clock, metrics, deadlineMs: options.deadlineMs ?? 2_500, maxQueuedPerThread: 20 });
+  const accept = createAccept({
+    inbox,
+    clock,
+    metrics,
+    deadlineMs: options.deadlineMs ?? 2_500,
+    maxQueuedPerThread: 20,
+  });
   const handled: SlackRecord[] = [];
   return {
     inbox,
