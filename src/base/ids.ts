@@ -2,11 +2,8 @@ import { randomUUID } from 'node:crypto';
 
 declare const brand: unique symbol;
 /** A string that only its make/parse pair hands out. */
-export type Branded<Name extends string> = string & { readonly [brand]: Name };
+type Branded<Name extends string> = string & { readonly [brand]: Name };
 
-export type RoomId = Branded<'RoomId'>;
-export type PeerId = Branded<'PeerId'>;
-export type MessageId = Branded<'MessageId'>;
 /** Names the outside thing that a room mirrors; made and parsed by the bridge that owns it. */
 export type ConversationKey = Branded<'ConversationKey'>;
 

@@ -98,7 +98,13 @@ async function bridgeUnderLoad(store: StateStore, rate: number): Promise<LoadRes
     allow: [],
     deny: [],
   } as const;
-  const accept = createAccept({ inbox, clock: systemClock, metrics: noMetrics, deadlineMs: 2_500, maxQueuedPerThread: 20 });
+  const accept = createAccept({
+    inbox,
+    clock: systemClock,
+    metrics: noMetrics,
+    deadlineMs: 2_500,
+    maxQueuedPerThread: 20,
+  });
   const listener = createHttpIngress({
     apps: [app],
     mountPath: '/slack',

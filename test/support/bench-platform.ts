@@ -22,8 +22,6 @@ export async function startBenchPlatform() {
   };
 }
 
-export type BenchPlatform = Awaited<ReturnType<typeof startBenchPlatform>>;
-
 /** A client with two channels a room, reduced to what the figures ask of it. */
 export interface BenchClient {
   join(rooms: readonly string[]): Promise<void>;
