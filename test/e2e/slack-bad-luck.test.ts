@@ -115,7 +115,7 @@ describe('a day of bad luck', () => {
       }
       const report = lab.adapter.report();
       await expect
-        .poll(() => lab.adapter.report().queues.map(({ depth, dead }) => depth + dead))
+        .poll(() => lab.adapter.report().queues.map(({ depth, dead }) => depth + dead), { timeout: LIMIT_MS })
         .toEqual(report.queues.map(() => 0));
       slack.check();
     },
