@@ -7,10 +7,16 @@ import { PARTNER_KEY, demoWorld, frontDoor, startService } from './service.js';
 
 const MESSAGES = Number(process.env['FAST_PEER_MESSAGES'] ?? 5);
 
-it.each([150, 400])(
-  'a peer that ends its turn before its messages are taken in, each call taking %i ms, loses none of them',
-  async (delayMs) => {
+it.each([
+  [150, 'shows'],
+  [400, 'shows'],
+  [150, 'hides'],
+  [400, 'hides'],
+] as const)(
+  'a peer that ends its turn before its messages are taken in, each call taking %i ms, loses none of them where the platform %s delivery states',
+  async (delayMs, states) => {
     const { sandbox } = await demoWorld();
+    sandbox.dev.set({ deliveryStatusOnOwnRows: states === 'shows' });
     const peer = sandboxAgent(sandbox, {
       agentId: DEMO.editor.id,
       apiKey: DEMO.editor.apiKey,

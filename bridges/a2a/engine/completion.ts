@@ -49,7 +49,7 @@ export class Completion {
     this.#holding.delete(id);
     if (moreFollows || settings.completion === 'first') return;
     timers.set(id, 'settle', settings.settleMs, () => {
-      if (!this.#holding.has(id)) this.#deps.complete(id, false);
+      if (!this.#holding.has(id)) this.#quiet(id, context, settings.settleMs);
     });
     if (!isAnswered(task.row)) this.#holding.add(id);
     timers.set(id, 'hold', settings.holdMaxMs, () => {
@@ -58,7 +58,7 @@ export class Completion {
     if (settings.completion !== 'auto') return;
     // Where states can be read, quiet alone says nothing until the first look has been answered, however slow that is.
     if (this.#deps.delivery.readable !== false && task.row.lastPostId !== null) this.#holding.add(id);
-    this.#poll(task, context, 0, this.#deps.clock.now());
+    this.#poll(task, context, settings.settleMs, 0, this.#deps.clock.now());
   }
 
   /** The task was posted, and nobody has answered. */
@@ -80,12 +80,44 @@ export class Completion {
     });
   }
 
+  /**
+   * The quiet time is over. Where the platform's word can't be had, a reply that stands in the room may still be on its
+   * way through the room's queue, which takes longer than the quiet time on a slow platform: then quiet begins anew.
+   */
+  #quiet(id: string, context: Context, settleMs: number): void {
+    const { delivery, timers, signal } = this.#deps;
+    if (delivery.readable !== false) {
+      this.#deps.complete(id, false);
+      return;
+    }
+    this.#deps.background(async () => {
+      const asked = this.#deps.find(id);
+      if (!asked?.row.lastPostId) return;
+      const { lastPostId, peerId } = asked.row;
+      let lastReplyId: string | null = null;
+      try {
+        lastReplyId = await delivery.lastReply(context, lastPostId, peerId, signal);
+      } finally {
+        const open = signal.aborted ? null : this.#deps.find(id);
+        // A reply taken meanwhile has begun a quiet time of its own.
+        if (open?.row.state === 'TASK_STATE_WORKING' && !timers.has(id, 'settle')) {
+          if (lastReplyId === null || this.#deps.taken(open, lastReplyId)) this.#deps.complete(id, false);
+          else {
+            timers.set(id, 'settle', settleMs, () => {
+              this.#quiet(id, context, settleMs);
+            });
+          }
+        }
+      }
+    });
+  }
+
   forget(taskId: string): void {
     this.#holding.delete(taskId);
     this.#failedOnce.delete(taskId);
   }
 
-  #poll(task: OpenTask, context: Context, tries: number, repliedAt: number): void {
+  #poll(task: OpenTask, context: Context, settleMs: number, tries: number, repliedAt: number): void {
     const { id, lastPostId } = task.row;
     if (this.#deps.delivery.readable === false || lastPostId === null) return;
     const { clock, timers } = this.#deps;
@@ -99,7 +131,7 @@ export class Completion {
           if (lastReplyId !== null && !this.#deps.taken(open, lastReplyId)) {
             // The turn is over, and its end stands in the room; it has not come through the room's queue yet.
             this.#holding.add(id);
-            this.#poll(open, context, tries + 1, repliedAt);
+            this.#poll(open, context, settleMs, tries + 1, repliedAt);
             return;
           }
           if (open.row.pending.length === 0) this.#deps.complete(id, false);
@@ -109,9 +141,9 @@ export class Completion {
         else if (isAnswered(open.row)) {
           this.#holding.delete(id);
           // The quiet time passed while the peer was still at work; now nothing is known to be going on.
-          if (!timers.has(id, 'settle')) this.#deps.complete(id, false);
+          if (!timers.has(id, 'settle')) this.#quiet(id, context, settleMs);
         }
-        if (look === 'processing' || look === 'delivered') this.#poll(open, context, tries + 1, repliedAt);
+        if (look === 'processing' || look === 'delivered') this.#poll(open, context, settleMs, tries + 1, repliedAt);
       });
     });
   }

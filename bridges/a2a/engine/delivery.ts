@@ -97,6 +97,19 @@ export class DeliveryStates {
     return { look, lastReplyId };
   }
 
+  /** The peer's last answer to a post that stands in the room, taken already or not; null for none. */
+  async lastReply(context: Context, messageId: string, peerId: string, signal: AbortSignal): Promise<string | null> {
+    const { roomId } = context.record;
+    if (roomId === null) return null;
+    let post: ChatMessage | null = null;
+    let lastReplyId: string | null = null;
+    for await (const row of readForward(this.#rest, context, roomId, signal)) {
+      if (row.id === messageId) post = row;
+      else if (post && row.sender_id === peerId && isTextFor(row, post.sender_id)) lastReplyId = row.id;
+    }
+    return lastReplyId;
+  }
+
   #stateOf(row: ChatMessage, peerId: string, replied: boolean): Look {
     const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
     const states = metadata.success ? metadata.data.delivery_status : null;
