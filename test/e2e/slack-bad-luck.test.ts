@@ -4,9 +4,9 @@ import { say, startBridge } from '../support/slack/bridge-lab.js';
 import type { FaultEffect } from '../support/slack/faults.js';
 import type { Said } from '../support/slack/people.js';
 
-const EVENTS = Number(process.env['BAD_LUCK_EVENTS'] ?? 24);
+const EVENTS = Number(process.env['BAD_LUCK_EVENTS'] ?? 16);
 const SEED = Number(process.env['BAD_LUCK_SEED'] ?? Date.now() % 1_000_000);
-const LIMIT_MS = Number(process.env['BAD_LUCK_LIMIT_MS'] ?? 90_000);
+const LIMIT_MS = Number(process.env['BAD_LUCK_LIMIT_MS'] ?? 300_000);
 
 /** Numbers that a seed repeats. */
 function seeded(seed: number): () => number {
