@@ -9,5 +9,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     unstubEnvs: true,
+    // Hundreds of tests start real processes, sockets and browsers: where a busy machine trips one, it runs once more.
+    retry: process.env['CI'] ? 1 : 0,
   },
 });
