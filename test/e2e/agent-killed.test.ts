@@ -67,9 +67,10 @@ it(
       sandbox.dev
         .state()
         .rooms.flatMap(({ messages }) => messages)
-        .filter(({ deliveries }) => {
+        .filter(({ senderId, deliveries }) => {
+          // A message that the agent has not been handed yet has no delivery.
           const delivery = deliveries[DEMO.echo.id] as { status: string } | undefined;
-          return delivery !== undefined && delivery.status !== 'processed';
+          return senderId === DEMO.user.id && delivery?.status !== 'processed';
         });
     const deadline = Date.now() + 60_000;
     while (open().length > 0 && Date.now() < deadline) await sleep(50);
