@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '../../src/sandbox/index.js';
-import { findBandSdk } from '../support/band-sdk.js';
 import { type BenchSandbox, startBenchSandbox } from '../support/bench-sandbox.js';
+import { pythonVenv } from '../support/python-venv.js';
 import { type Figure, type FigureRow } from './figure.js';
 
 const MESSAGES = 200;
@@ -27,7 +27,7 @@ interface Measured {
 
 /** This runtime beside the Python SDK 6.0.1, the same agent on the same sandbox, each in a process of its own. */
 export async function run(): Promise<Figure> {
-  const sdk = await findBandSdk();
+  const sdk = await pythonVenv('bandSdk');
   const ours = await measure(process.execPath, ['--import', 'tsx', PROGRAM]);
   const rows: FigureRow[] = rowsOf('runtime', ours);
   if (sdk.kind === 'present') {

@@ -8,13 +8,13 @@ import { GenericAdapter } from '../../src/adapters/generic.js';
 import type { Agent } from '../../src/agent.js';
 import { deferred, type Deferred } from '../../src/base/async.js';
 import { DEMO, startSandbox, type Sandbox } from '../../src/sandbox/index.js';
-import { findPythonSdk } from '../support/a2a/python-sdk.js';
+import { pythonVenv } from '../support/python-venv.js';
 import { sandboxAgent } from '../support/sandbox-agent.js';
 
 const PROGRAM = fileURLToPath(new URL('a2a-python-client.py', import.meta.url));
 const KEY = 'partner-key';
 
-const sdk = await findPythonSdk();
+const sdk = await pythonVenv('a2aSdk');
 if (sdk.kind === 'absent') console.warn(`skipped: ${sdk.reason}`);
 
 describe.skipIf(sdk.kind === 'absent')('A-360 A-361 the official Python client', () => {

@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BIN } from '../support/acp/command.js';
-import { findPythonClient } from '../support/acp/python-client.js';
 import { echoes, ponders, startWorld, type World } from '../support/acp/world.js';
+import { pythonVenv } from '../support/python-venv.js';
 
 const run = promisify(execFile);
-const found = await findPythonClient();
+const found = await pythonVenv('acpSdk');
 const python = found.kind === 'present' ? found.python : '';
 const title = found.kind === 'present' ? 'the Python client' : `the Python client (skipped: ${found.reason})`;
 

@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEMO, startSandbox, type Sandbox } from '../../src/sandbox/index.js';
-import { findBandSdk, startSdkProgram, type SdkProcess } from '../support/band-sdk.js';
+import { startSdkProgram, type SdkProcess } from '../support/band-sdk.js';
+import { pythonVenv } from '../support/python-venv.js';
 import { openRawSocket } from '../support/raw-socket.js';
 import { callRest } from '../support/rest-call.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { sandboxPerson, type SandboxPerson } from '../support/sandbox-person.js';
 
-const sdk = await findBandSdk();
+const sdk = await pythonVenv('bandSdk');
 const python = sdk.kind === 'present' ? sdk.python : '';
 const title = sdk.kind === 'present' ? 'the Python SDK 6.0.1' : `the Python SDK 6.0.1 (skipped: ${sdk.reason})`;
 
