@@ -91,6 +91,8 @@ export function createHttpHost(
   server.requestTimeout = options.requestTimeoutMs;
   server.keepAliveTimeout = options.keepAliveMs;
   server.maxConnections = options.maxConnections;
+  // A client that has said all it has to say may close its half and still read.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   server.on('drop', () => {
     dropped.inc();
   });

@@ -1,5 +1,4 @@
-import type { Body } from '../support/a2a/client.js';
-import { a2aClient } from '../support/a2a/client.js';
+import { a2aClient, type Body, type Stream } from '../support/a2a/client.js';
 import type { AcpCommand } from '../support/acp/command.js';
 import { PARTNER_KEY } from '../support/whole-service.js';
 import { aMoment, type RestartWorld } from './restart-world.js';
@@ -40,13 +39,13 @@ export async function stream(world: RestartWorld, text: string, deadline: number
   let cut = 0;
   for (let state: string | null = null; ;) {
     const client = clientOf(world);
-    const opened = await (
+    const opened: Stream | null = await (
       taskId === null
         ? client.stream('slow', 'SendStreamingMessage', { message })
         : client.stream('slow', 'SubscribeToTask', { id: taskId })
     ).catch(() => null);
     try {
-      for (let event = await opened?.next(); event; event = await opened?.next()) taskId = taskIdOf(event) ?? taskId;
+      for (const event of (await opened?.rest()) ?? []) taskId = taskIdOf(event) ?? taskId;
     } catch {
       cut += 1;
     }

@@ -29,13 +29,13 @@ describe.each([
       const cwd = await tempFolder();
       const world = await startRestartWorld(cwd, transport);
       try {
-        const { acme, postedBy } = world;
+        const { acme } = world;
         const channels = Array.from({ length: CHANNELS }, (_, n) =>
           acme.slack.channel(acme.team, { name: `r-${n}`, members: [acme.alice.id, acme.bot.botUserId] }),
         );
         const tasks: Promise<Ended>[] = [];
         const written: { readonly said: Said; readonly text: string }[] = [];
-        const editors: Map<string, { sessionId: string; prompts: Prompted[] }> = new Map();
+        const editors = new Map<string, { sessionId: string; prompts: Prompted[] }>();
 
         for (let round = 0; round < ROUNDS; round += 1) {
           const program = await world.start();
@@ -74,10 +74,10 @@ describe.each([
           expect({ state, answer }, text).toEqual({ state: 'TASK_STATE_COMPLETED', answer: `echo: ${text}` });
         }
         if (signal === 'SIGTERM') expect(ended.filter(({ cut }) => cut > 0)).toEqual([]);
-        expect(asked(postedBy(DEMO.gateway.id))).toEqual(ended.map(({ text }) => text).sort());
+        expect(asked(world.postedBy(DEMO.gateway.id))).toEqual(ended.map(({ text }) => text).sort());
 
         await slackAnswers(world, written);
-        expect(asked(postedBy(DEMO.helpdesk.id))).toEqual(written.map(({ text }) => text).sort());
+        expect(asked(world.postedBy(DEMO.helpdesk.id))).toEqual(written.map(({ text }) => text).sort());
 
         for (const [name, { sessionId, prompts }] of editors) {
           expect(prompts.filter(({ outcome }) => !UNDERSTOOD.includes(outcome))).toEqual([]);

@@ -137,9 +137,41 @@ describe('bad requests', () => {
     expect(await raw(host.port!, 'HELLO\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
   });
 
-  it('headers that do not arrive are 408', async () => {
-    const { host } = await startHost({ headerTimeoutMs: 50, requestTimeoutMs: 50 });
+  it('A-070 headers that do not arrive, and a body that does not, are 408 at their limits', async () => {
+    const { host } = await startHost({ headerTimeoutMs: 50, requestTimeoutMs: 2_500 });
+    let begun = performance.now();
     expect(await raw(host.port!, 'GET / HTTP/1.1\r\nhost: x\r\n')).toMatch(/^HTTP\/1\.1 408 /);
+    expect(performance.now() - begun).toBeLessThan(2_500);
+
+    host.exact('/reads', (request) => void request.resume());
+    begun = performance.now();
+    const head = 'POST /reads HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nonly this';
+    expect(await raw(host.port!, head)).toMatch(/^HTTP\/1\.1 408 /);
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(2_400);
+  });
+
+  it('A-248 a client that has closed its half still gets all that is written later, and then the end', async () => {
+    const { host } = await startHost({ keepAliveMs: 60_000 });
+    host.exact('/events', (request, response) => {
+      request.resume();
+      response.write('first ');
+      // Told by the client's end that it has said all; the rest is written after that.
+      request.socket.once('end', () => {
+        setImmediate(() => response.end('last'));
+      });
+    });
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect({ port: host.port!, host: '127.0.0.1', allowHalfOpen: true });
+      let text = '';
+      socket.setEncoding('utf8');
+      socket.on('data', (chunk: string) => (text += chunk));
+      socket.on('error', reject);
+      socket.on('end', () => {
+        resolve(text);
+      });
+      socket.end('GET /events HTTP/1.1\r\nhost: x\r\n\r\n');
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*first [\s\S]*last/);
   });
 
   it('connections over the limit are closed and counted', async () => {
