@@ -65,6 +65,7 @@ export class Agent implements AsyncDisposable {
     this.#handlers = agentHandlers({
       runtime: parts.runtime,
       adapter: parts.adapter,
+      clock: this.#ports.clock,
       preprocessor: parts.preprocessor ?? new DefaultPreprocessor(),
       onParticipantAdded: parts.onParticipantAdded,
       onParticipantRemoved: parts.onParticipantRemoved,

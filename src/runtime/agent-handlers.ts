@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { AdapterFeatures } from '../core/features.js';
 import type { FrameworkAdapter } from '../core/framework-adapter.js';
@@ -11,6 +12,7 @@ import { AgentTools } from './tools/agent-tools.js';
 export interface AgentHandlersDeps {
   readonly runtime: PlatformRuntime;
   readonly adapter: FrameworkAdapter;
+  readonly clock: Clock;
   readonly preprocessor: Preprocessor;
   readonly onParticipantAdded: ParticipantAddedCallback | undefined;
   readonly onParticipantRemoved: ParticipantRemovedCallback | undefined;
@@ -21,12 +23,12 @@ export interface AgentHandlersDeps {
 
 /** What the rooms of an Agent call: its preprocessor, its adapter, and the callbacks of its owner. */
 export function agentHandlers(deps: AgentHandlersDeps): AgentRuntimeHandlers {
-  const { runtime, adapter, preprocessor, redact } = deps;
+  const { runtime, adapter, clock, preprocessor, redact } = deps;
   const { agentId, rest } = runtime;
   return {
     preprocess: (context, event) => preprocessor.process(context, event, agentId),
     handle: (input) => adapter.onEvent(input),
-    openTools: (context, turn, onRoomStopped) => {
+    openTools: (context, turn, { messageId, onStopped }) => {
       const { features } = adapter as { features?: AdapterFeatures };
       return new AgentTools({
         rest,
@@ -36,7 +38,8 @@ export function agentHandlers(deps: AgentHandlersDeps): AgentRuntimeHandlers {
         turn,
         isHubRoom: context.isHubRoom,
         redact,
-        onRoomStopped,
+        onRoomStopped: onStopped,
+        lookBack: messageId === null ? null : { after: messageId, posted: context.posted, clock },
         ...(features ? { features } : {}),
       });
     },

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../base/bounded.js';
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { AgentInput } from '../core/agent-input.js';
@@ -34,6 +35,8 @@ export interface TurnInHand {
 const NO_TURN = AbortSignal.abort(new Error('No turn is in progress in this room.'));
 /** Notices that wait for a turn; the oldest give way. */
 const MAX_NOTICES = 100;
+/** Posts that are remembered, for the one whose answer is lost. */
+const MAX_POSTED = 500;
 
 /**
  * What one room session knows: who is in the room, what was said before it began, which notices wait. It is made at
@@ -46,6 +49,8 @@ export class ExecutionContext implements PreprocessorContext {
   readonly roomId: string;
   readonly isHubRoom: boolean;
   readonly roster = new Roster();
+  /** Ids of what this session wrote into the room. */
+  readonly posted = new BoundedMap<string, true>(MAX_POSTED);
   readonly #deps: ExecutionContextDeps;
   readonly #news = new RosterNews(this.roster);
   #notices: { readonly text: string }[] = [];

@@ -19,6 +19,14 @@ import type { WorkingIndicator } from './working-indicator.js';
 /** Somebody came into a room or left it. */
 export type ParticipantEvent = ParticipantAddedEvent | ParticipantRemovedEvent;
 
+/** What a turn's tools need to know of it. */
+export interface TurnAbout {
+  /** The message that the turn is for; null for one that the platform does not know. */
+  readonly messageId: string | null;
+  /** The platform refused a post because the agent is stopped in the room. */
+  readonly onStopped: () => void;
+}
+
 /** What all rooms of an Agent share. */
 export interface RoomEnvironment {
   readonly agentId: string;
@@ -45,8 +53,7 @@ export interface RoomEnvironment {
   /** Hides secrets in text that leaves the process. */
   readonly redact: (text: string) => string;
   readonly openContext: (roomId: string) => ExecutionContext;
-  /** `onStopped` is called when the platform refuses a post because the agent is stopped in the room. */
-  readonly openTools: (context: ExecutionContext, turn: Turn, onStopped: () => void) => AgentToolsProtocol;
+  readonly openTools: (context: ExecutionContext, turn: Turn, about: TurnAbout) => AgentToolsProtocol;
   readonly preprocess: (context: ExecutionContext, event: PlatformEvent) => Promise<AgentInput | null>;
   /** Hands the input to the adapter. */
   readonly handle: (input: AgentInput) => Promise<void>;

@@ -137,9 +137,12 @@ async function runTurn(
     reportFailures: env.reportTurnFailuresToRoom,
     log: env.log,
   });
-  const tools = env.openTools(context, turn, () => {
-    room.stoppedByPlatform(controls);
-    cycle.abort('room_stopped');
+  const tools = env.openTools(context, turn, {
+    messageId: isSyntheticMessage(message) ? null : message.id,
+    onStopped: () => {
+      room.stoppedByPlatform(controls);
+      cycle.abort('room_stopped');
+    },
   });
   context.beginTurn({ signal: cycle.signal, tools });
   try {

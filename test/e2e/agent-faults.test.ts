@@ -71,6 +71,20 @@ describe('an agent on a platform that has a bad day', () => {
     expect(handled).toEqual(['first', 'once', 'next']);
   });
 
+  it('posts an answer once when the platform takes it and the confirmation is lost', async () => {
+    await begin();
+    sandbox.dev.faultRest({ method: 'POST', path: '*/messages', callerId: ECHO, drop: 'after', times: 1 });
+    await processed(await post('once'));
+    await processed(await post('next'));
+    expect(handled).toEqual(['first', 'once', 'next']);
+    const answers = sandbox.dev
+      .state()
+      .rooms.flatMap(({ messages }) => messages)
+      .filter(({ senderId, messageType }) => senderId === ECHO && messageType === 'text')
+      .map(({ content }) => content.replace(/^@\[\[[^\]]+\]\] /, ''));
+    expect(answers).toEqual(['heard 1', 'heard 2', 'heard 3']);
+  });
+
   it('R-185 runs a message whose claim met a passing error', async () => {
     await begin();
     sandbox.dev.faultRest({ method: 'POST', path: '*/processing', callerId: ECHO, status: 503, times: 1 });

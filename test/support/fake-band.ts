@@ -62,6 +62,8 @@ export class FakeBand {
   readonly activity: { roomId: string; working: boolean; at: number }[] = [];
   name: string;
   description: string | null;
+  /** Whether mentions stand in front of a stored message, as on the platform. */
+  storesTokens = false;
   /** Rows of contact requests, as the listing has them. */
   contactRequests: { received: Record<string, unknown>[]; sent: Record<string, unknown>[] } = {
     received: [],
@@ -70,6 +72,7 @@ export class FakeBand {
   readonly rest: BandRest;
   readonly #now: () => number;
   readonly #faults: Fault[] = [];
+  readonly #losses: { method: string; code: ErrorCode }[] = [];
   readonly #holds: { method: string; roomId: string | undefined; held: Deferred; met: Deferred }[] = [];
   readonly #waiting: { held: Deferred }[] = [];
   #ids = 0;
@@ -226,8 +229,14 @@ export class FakeBand {
     });
   }
 
+  /** The next call is carried out, and its answer is lost. */
+  lose(method: 'postMessage' | 'postEvent', code: ErrorCode = 'BAND_TIMEOUT'): void {
+    this.#losses.push({ method, code });
+  }
+
   heal(): void {
     this.#faults.length = 0;
+    this.#losses.length = 0;
   }
 
   /** Holds the next call of a method. @returns resolves when the call is made; `release` lets it go on */
@@ -301,6 +310,12 @@ export class FakeBand {
       fault.times -= 1;
       throw fault.error() as Error;
     }
+  }
+
+  #loseAnswer(method: string): void {
+    const at = this.#losses.findIndex((loss) => loss.method === method);
+    const [loss] = at < 0 ? [] : this.#losses.splice(at, 1);
+    if (loss) throw new GatewayError(loss.code);
   }
 
   #open(room: FakeRoom): FakeMessage[] {
@@ -396,11 +411,14 @@ export class FakeBand {
         await this.#call('postMessage', { roomId, body: message, signal: options?.signal });
         const room = this.#room(roomId);
         this.#refuseWhenStopped(room, 'messages');
-        const id = this.remember(roomId, message.content, {
+        const tokens = message.mentions.flatMap(({ id }) => (id === undefined ? [] : [`@[[${id}]]`]));
+        const stored = this.storesTokens ? [...tokens, message.content].join(' ') : message.content;
+        const id = this.remember(roomId, stored, {
           sender_id: AGENT_ID,
           sender_type: 'Agent',
           sender_name: 'Helper',
         });
+        this.#loseAnswer('postMessage');
         return { id, success: true, recipients: [] };
       },
       postEvent: async (roomId, event, options) => {
@@ -412,6 +430,7 @@ export class FakeBand {
           message_type: event.messageType,
           metadata: event.metadata ?? {},
         });
+        this.#loseAnswer('postEvent');
         return { id, message_type: event.messageType, success: true };
       },
       getContext: async (roomId, options) => {

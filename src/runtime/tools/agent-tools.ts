@@ -36,11 +36,12 @@ import type {
 } from '../../core/tools.js';
 import { Turn, type TurnEffect } from '../../core/turn.js';
 import { hasVisibleText } from '../../core/visible-text.js';
-import type { BandRest, CallOptions } from '../../platform/rest/band-rest.js';
+import type { BandRest, CallOptions, MentionInput } from '../../platform/rest/band-rest.js';
 import { offeredTools, runTool, warnUnknownFilters } from './catalogue.js';
 import { createContactTools } from './contact-tools.js';
 import { eventText } from './event-text.js';
 import { failureEvent } from './failure.js';
+import { isSentEvent, isSentText, postOnce, type LookBack, type PostOnceDeps } from './lost-answer.js';
 import { memoryBody, memoryQuery } from './memory-tools.js';
 import { matching, mentionHandles, resolveMentions } from './mentions.js';
 import { PeerDirectory } from './peers.js';
@@ -57,6 +58,8 @@ export interface AgentToolsOptions {
   readonly isHubRoom?: boolean;
   /** The adapter's: which tools it wants. Default the tools of the room, unfiltered. */
   readonly features?: AdapterFeatures;
+  /** How a post whose answer was lost is looked for in the room; default not at all, it counts as failed then. */
+  readonly lookBack?: LookBack | null;
   /** Hides secrets in what is posted about failures; default by shape alone. */
   readonly redact?: (text: string) => string;
   /** The platform refused a post because the agent is stopped in the room: the cycle is to be aborted, not failed. */
@@ -81,6 +84,7 @@ export class AgentTools implements AgentToolsProtocol {
   readonly #call: CallOptions;
   readonly #contacts: ContactTools;
   readonly #peers: PeerDirectory;
+  readonly #once: PostOnceDeps;
 
   constructor(options: AgentToolsOptions) {
     this.roomId = options.roomId;
@@ -95,6 +99,8 @@ export class AgentTools implements AgentToolsProtocol {
     this.#call = this.turn.signal ? { signal: this.turn.signal } : {};
     this.#contacts = createContactTools(options.rest.contacts, this.turn.signal);
     this.#peers = new PeerDirectory(options.rest, this.#call);
+    const { rest, roomId, lookBack = null } = options;
+    this.#once = { rest, roomId, agentId: this.agentId, turn: this.turn, call: this.#call, lookBack };
   }
 
   get participants(): readonly Participant[] {
@@ -119,16 +125,12 @@ export class AgentTools implements AgentToolsProtocol {
     metadata: Record<string, unknown> | null = null,
   ): Promise<EventCreated | null> {
     if (!hasVisibleText(content)) return null;
-    return this.#doing('observe', () =>
-      this.#rest.postEvent(this.roomId, { content: eventText(content), messageType, metadata }, this.#call),
-    );
+    return this.#doing('observe', () => this.#postEvent(eventText(content), messageType, metadata));
   }
 
   async sendFailure(failure: AgentFailure): Promise<EventCreated> {
     const event = failureEvent(failure, this.#redact);
-    const posted = await this.#doing('observe', () =>
-      this.#rest.postEvent(this.roomId, { ...event, messageType: 'error' }, this.#call),
-    );
+    const posted = await this.#doing('observe', () => this.#postEvent(event.content, 'error', event.metadata));
     this.turn.noteReported();
     return posted;
   }
@@ -271,8 +273,26 @@ export class AgentTools implements AgentToolsProtocol {
         const handles = this.availableMentionHandles().join(', ');
         throw new BandToolError(`a message needs at least one mention; available handles: ${handles || '(none)'}`);
       }
-      return this.#rest.postMessage(this.roomId, { content, mentions: resolved }, this.#call);
+      return postOnce(
+        this.#once,
+        () => this.#rest.postMessage(this.roomId, { content, mentions: resolved }, this.#call),
+        (row) => isSentText(row, content, resolved, this.participants),
+        ({ id }) => ({ id, success: true, recipients: resolved.flatMap(toRecipient) }),
+      );
     });
+  }
+
+  async #postEvent(
+    content: string,
+    messageType: EventType,
+    metadata: Record<string, unknown> | null,
+  ): Promise<EventCreated> {
+    return postOnce(
+      this.#once,
+      () => this.#rest.postEvent(this.roomId, { content, messageType, metadata }, this.#call),
+      (row) => isSentEvent(row, content, messageType, metadata),
+      ({ id }) => ({ id, message_type: messageType, success: true }),
+    );
   }
 
   /** Everyone in the room, from the platform; an answer without anybody (not even this agent) changes nothing. */
@@ -308,6 +328,10 @@ export class AgentTools implements AgentToolsProtocol {
       throw surfaced;
     }
   }
+}
+
+function toRecipient({ id, handle, name }: MentionInput): { id: string; handle: string | null; name: string | null }[] {
+  return id === undefined ? [] : [{ id, handle: handle ?? null, name: name ?? null }];
 }
 
 function alreadyInRoom({ id, name }: { readonly id: string; readonly name: string | null }): ParticipantChange {
