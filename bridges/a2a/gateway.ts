@@ -217,7 +217,15 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
   background.run(() => bindings.run(work.signal));
   background.run(() =>
     sweepForever(
-      { store, keys, book: engine.book, clock, log, retentionMs: options.tasks.retentionSeconds * 1_000 },
+      {
+        store,
+        keys,
+        book: engine.book,
+        clock,
+        log,
+        retentionMs: options.tasks.retentionSeconds * 1_000,
+        windowMs: options.idempotency.windowSeconds * 1_000,
+      },
       work.signal,
     ),
   );

@@ -7,7 +7,8 @@ import type { EngineCore } from './core.js';
 import { removeFromLane } from './lanes.js';
 import type { TaskView } from './log.js';
 import type { TaskRow } from './records.js';
-import { claimPuts, findRepeat, fingerprintOf, type Claim } from './repeats.js';
+import { claimPuts, findRepeat, fingerprintOf, type Claim, type Repeat } from './repeats.js';
+import { settleDoubt } from './restore.js';
 import { followUp } from './steps.js';
 
 export interface SendRequest {
@@ -38,7 +39,8 @@ export class Acceptance {
 
   /**
    * Stores a message as a new task, or adds it to the one it names; a repeat finds the first one's task. The task is
-   * on disk when this resolves; the post into the room follows.
+   * on disk when this resolves; the post into the room follows. A messageId whose task failed before anything of it can
+   * have stood in a room is not spent: the repeat is a new task.
    *
    * @throws {GatewayError} `A2A_MESSAGE_ID_REUSED`, `A2A_TASK_UNKNOWN`, `A2A_TASK_ENDED`, `A2A_TASK_BUSY`,
    *   `A2A_PARAMS` (the context does not fit the task, the text is empty or too long), `A2A_CONTENT_TYPE`,
@@ -51,19 +53,21 @@ export class Acceptance {
       key: this.#core.deps.keys.repeat(owner, peer.id, message.messageId),
       messageId: message.messageId,
       fingerprint: fingerprintOf(message),
+      replaces: null,
     };
     const earlier = await this.#repeat(claim);
-    if (earlier !== null) return earlier;
+    if (earlier !== null && !(await this.#isUnspent(earlier, message))) return earlier.taskId;
     if (this.#core.stopping) throw new GatewayError('A2A_STOPPING');
+    const fresh: Claim = { ...claim, replaces: earlier?.revision ?? null };
     try {
       return message.taskId === undefined
-        ? await this.#accept(request, claim)
-        : await this.#append(request, message.taskId, claim);
+        ? await this.#accept(request, fresh)
+        : await this.#append(request, message.taskId, fresh);
     } catch (error) {
       // A copy of the same message was faster.
       const first = isGatewayError(error, 'STORE_CONFLICT') ? await this.#repeat(claim) : null;
-      if (first === null) throw error;
-      return first;
+      if (first === null || first.revision === earlier?.revision) throw error;
+      return first.taskId;
     }
   }
 
@@ -128,6 +132,7 @@ export class Acceptance {
         this.#core.armExpiry(task);
       } catch (error) {
         context.saved = null;
+        settleDoubt(this.#core, row.id, error);
         throw error;
       } finally {
         lane.coming -= 1;
@@ -164,15 +169,20 @@ export class Acceptance {
     const stored: Message = { ...message, taskId, contextId: found.row.contextId };
     const lane = this.#core.laneOf(found.row);
     const now = this.#core.now();
-    const after = await this.#core.change(taskId, (task) => {
-      const { state } = task.row;
-      if (!isInterrupted(state) && peer.conversation.followup === 'reject') throw refusal('A2A_TASK_BUSY', { state });
-      const change = followUp(task, stored, now);
-      return {
-        ...change,
-        also: claimPuts(claim, taskId, keys, now, options.idempotency.windowSeconds * 1_000),
-      };
-    });
+    const after = await this.#core
+      .change(taskId, (task) => {
+        const { state } = task.row;
+        if (!isInterrupted(state) && peer.conversation.followup === 'reject') throw refusal('A2A_TASK_BUSY', { state });
+        const change = followUp(task, stored, now);
+        return {
+          ...change,
+          also: claimPuts(claim, taskId, keys, now, options.idempotency.windowSeconds * 1_000),
+        };
+      })
+      .catch((error: unknown) => {
+        settleDoubt(this.#core, taskId, error);
+        throw error;
+      });
     if (!after) throw taskEnded((await this.read(owner, peer.id, taskId)).row.state);
     this.#core.deps.log.info(
       { requestId, taskId, contextId: stored.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
@@ -188,7 +198,15 @@ export class Acceptance {
     return taskId;
   }
 
-  #repeat(claim: Claim): Promise<string | null> {
+  /** Whether the earlier copy no longer counts: its window is over, or its task failed before anything was posted. */
+  async #isUnspent({ taskId, expired }: Repeat, message: Message): Promise<boolean> {
+    if (expired) return true;
+    if (message.taskId !== undefined || this.#core.book.find(taskId)) return false;
+    const found = await this.#core.book.read(taskId);
+    return found?.row.unposted === true;
+  }
+
+  #repeat(claim: Claim): Promise<Repeat | null> {
     return findRepeat(
       this.#core.deps.store,
       claim,
@@ -209,7 +227,10 @@ export class Acceptance {
   }
 
   #requireBand(): void {
-    if (this.#core.deps.health.refuses) throw new GatewayError('A2A_BAND_DOWN', { retryAfterMs: RETRY_AFTER_MS });
+    if (!this.#core.deps.health.refuses) return;
+    // Nobody else may be asking Band anything: who is sent away now finds it back at the next try.
+    this.#core.deps.peers.lookAgain();
+    throw new GatewayError('A2A_BAND_DOWN', { retryAfterMs: RETRY_AFTER_MS });
   }
 
   #nextOrder(now: number): number {

@@ -120,17 +120,23 @@ export class TaskBook {
     for (let from = first; ;) {
       const page = await this.#store.range({ from, to, limit: OPEN_PAGE });
       for (const entry of page) {
-        const id = entry.key.slice(this.#keys.allOpen.length);
-        const stored = await this.#store.get(this.#keys.task(id));
-        if (!stored || this.#open.has(id)) continue;
-        const row = readJson(stored.value, taskRowSchema);
-        const view = await this.#fold(row, 0, emptyView(row.id, row.contextId));
-        loaded.push(this.#hold(row, view, stored.revision));
+        const task = await this.adopt(entry.key.slice(this.#keys.allOpen.length));
+        if (task) loaded.push(task);
       }
       const last = page.at(-1);
       if (!last || page.length < OPEN_PAGE) return loaded;
       from = `${last.key}\0`;
     }
+  }
+
+  /** Brings one open task from the store into memory; null when it is there already, has ended, or is not stored. */
+  async adopt(id: string): Promise<OpenTask | null> {
+    const stored = this.#open.has(id) ? null : await this.#store.get(this.#keys.task(id));
+    if (!stored) return null;
+    const row = readJson(stored.value, taskRowSchema);
+    if (isTerminal(row.state)) return null;
+    const view = await this.#fold(row, 0, emptyView(row.id, row.contextId));
+    return this.#open.has(id) ? null : this.#hold(row, view, stored.revision);
   }
 
   /** Removes an ended task with everything that belongs to it. */

@@ -109,11 +109,10 @@ export class Contexts {
     await this.save(context);
   }
 
-  /** The room is gone: the next request opens another. */
-  async unbindRoom(context: Context): Promise<void> {
-    const { roomId } = context.record;
-    if (roomId === null) return;
+  /** A room is gone: the next request opens another, unless the context has another already. */
+  async unbindRoom(context: Context, roomId: string): Promise<void> {
     this.#rooms.delete(roomId);
+    if (context.record.roomId !== roomId) return;
     context.record = { ...context.record, roomId: null, peers: [], cursor: null };
     await this.save(context, [{ kind: 'delete', key: this.#deps.keys.room(roomId) }]);
   }

@@ -14,9 +14,9 @@ import { conversationOf, type A2AOptions, type ConversationSettings } from '../s
 import { isInterrupted, isTerminal, type Message } from '../wire.js';
 import { TaskBook, type Change, type OpenTask } from './book.js';
 import { Completion } from './completion.js';
-import { Contexts } from './contexts.js';
+import { Contexts, type Context } from './contexts.js';
 import { DeliveryStates } from './delivery.js';
-import { Lanes, removeFromLane, type Lane } from './lanes.js';
+import { Lanes, removeFromLane, tasksOf, type Lane } from './lanes.js';
 import type { Reason } from './reasons.js';
 import { contextKeyOf, type RecordKeys, type TaskRow } from './records.js';
 import { completion, failure, parking } from './steps.js';
@@ -34,6 +34,8 @@ export interface EngineDeps {
   readonly peers: {
     byId(peerId: string): PublishedPeer | null;
     remove(peerId: string): void;
+    /** Reads the directory again, unless that was done a moment ago. */
+    lookAgain(): void;
     /** Resolves once the directory was read. */
     whenReady(signal: AbortSignal): Promise<void>;
   };
@@ -128,17 +130,37 @@ export class EngineCore {
     );
   }
 
-  async fail(taskId: string, reason: Reason, uncertainPost = false): Promise<void> {
+  /**
+   * Ends a task with a reason.
+   *
+   * @param standing - whether its message may stand in the room, where the caller knows
+   */
+  async fail(taskId: string, reason: Reason, standing?: boolean): Promise<void> {
     const { newId } = this.deps;
     const after = await this.durably(() =>
       this.change(taskId, (task) => {
-        const change = failure(task, reason, newId, this.now());
         const lane = this.laneOf(task.row);
+        const unposted = task.row.posted === 0 && !(standing ?? this.#mayStand(lane, task.row));
+        const change = failure(task, { reason, unposted }, newId, this.now());
+        // A room that is closed answers nothing.
+        const uncertainPost = standing === true && reason !== 'ROOM_CLOSED';
         const owes = reason === 'PEER_TIMEOUT' || reason === 'EXPIRED' || uncertainPost;
         return change && lane && owes ? this.withDebt(lane, task, change, uncertainPost) : change;
       }),
     );
     if (after) this.deps.log.info({ taskId, reason, peer: after.row.peerId }, 'a2a task failed');
+  }
+
+  /** A context's room is gone, and with it the answers to all that was asked in it. */
+  async roomGone(context: Context, roomId: string): Promise<void> {
+    if (context.record.roomId === roomId) {
+      for (const lane of [...this.lanes.all()]) {
+        if (lane.context !== context) continue;
+        lane.record = { ...lane.record, debt: null };
+        for (const taskId of tasksOf(lane)) await this.fail(taskId, 'ROOM_CLOSED');
+      }
+    }
+    await this.durably(() => this.contexts.unbindRoom(context, roomId));
   }
 
   async #silence(taskId: string): Promise<void> {
@@ -230,6 +252,12 @@ export class EngineCore {
     if (!awaited && !uncertainPost) return change;
     lane.record = { ...lane.record, debt: { messageId: row.lastPostId, at: this.now() } };
     return { ...change, also: [...(change.also ?? []), this.lanes.put(lane)] };
+  }
+
+  /** Whether a message of the task may stand in a room: one is on its way, or an earlier process may have posted it. */
+  #mayStand(lane: Lane | null, { id, pending }: TaskRow): boolean {
+    const inFlight = lane?.inFlight ?? null;
+    return !this.fresh.has(id) || (inFlight !== null && pending.includes(inFlight));
   }
 
   laneOf(row: TaskRow): Lane | null {

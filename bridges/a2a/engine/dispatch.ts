@@ -32,12 +32,14 @@ export interface Post {
   readonly stillWanted: () => boolean;
   /** Told when the message may stand in the room, and when it certainly does not after all. */
   readonly onFlight: (underWay: boolean) => void;
+  /** Told which room it goes into. */
+  readonly onRoom: (roomId: string) => void;
 }
 
 /** `dropped`: nobody wanted it any more, and nothing was posted. */
 export type Posted = { readonly kind: 'posted'; readonly bandMessageId: string } | { readonly kind: 'dropped' };
 
-/** The post failed in a way that leaves it open whether it happened. */
+/** The message may stand in the room all the same: a post of this or of an earlier process may have arrived. */
 export class UncertainPost extends TaskFailure {}
 
 /** Band does not know the peer any more. */
@@ -46,6 +48,13 @@ export class PeerUnknown extends TaskFailure {}
 interface Found {
   readonly marked: boolean;
   readonly bandMessageId: string | null;
+  /** Nobody wants it any more, and it does not stand in the room. */
+  readonly dropped?: true;
+}
+
+/** Whether the message may stand in the room by now. */
+interface Progress {
+  mayStand: boolean;
 }
 
 const RETRY = { baseMs: 250, maxMs: 5_000 } as const;
@@ -77,10 +86,11 @@ export class Dispatcher {
   }
 
   /**
-   * @throws {TaskFailure} with the reason the task ends for; {@link UncertainPost} when the message may stand there
+   * @throws {TaskFailure} with the reason the task ends for; {@link UncertainPost} when the message may stand there,
+   *   otherwise it certainly does not
    */
   async post(post: Post, signal: AbortSignal): Promise<Posted> {
-    const progress = { posting: false };
+    const progress: Progress = { mayStand: post.lookFirst };
     try {
       return await withDeadline(this.#deps.clock, this.#deps.deadlineMs, signal, (inner) =>
         this.#postSteps(post, progress, inner),
@@ -90,9 +100,7 @@ export class Dispatcher {
       if (signal.aborted) throw error;
       const reason = reasonOf(error);
       if (reason === null) throw error;
-      throw progress.posting && reason === 'BAND_UNAVAILABLE'
-        ? new UncertainPost(reason, { cause: error })
-        : new TaskFailure(reason, { cause: error });
+      throw progress.mayStand ? new UncertainPost(reason, { cause: error }) : new TaskFailure(reason, { cause: error });
     }
   }
 
@@ -129,11 +137,13 @@ export class Dispatcher {
     });
   }
 
-  async #postSteps(post: Post, progress: { posting: boolean }, signal: AbortSignal): Promise<Posted> {
+  async #postSteps(post: Post, progress: Progress, signal: AbortSignal): Promise<Posted> {
     const { context, peer } = post;
     const roomId = await this.#room(context, signal);
-    let found = post.lookFirst ? await this.#look(post, roomId, signal) : NOTHING;
+    post.onRoom(roomId);
+    let found = post.lookFirst ? await this.#tries(signal, () => this.#look(post, roomId, signal)) : NOTHING;
     if (found.bandMessageId !== null) return { kind: 'posted', bandMessageId: found.bandMessageId };
+    progress.mayStand = false;
     const assumedPresent = context.record.peers.includes(peer.id);
     if (!assumedPresent) await this.#addPeer(context, roomId, peer, signal);
     if (!post.stillWanted()) return { kind: 'dropped' };
@@ -145,12 +155,11 @@ export class Dispatcher {
     }
     let added = !assumedPresent;
     while (found.bandMessageId === null) {
-      if (!post.stillWanted()) return { kind: 'dropped' };
-      progress.posting = true;
+      if (found.dropped) return { kind: 'dropped' };
       try {
         found = await this.#retried(post, roomId, signal, async () => ({
           marked: true,
-          bandMessageId: await this.#message(post, roomId, signal),
+          bandMessageId: await this.#message(post, roomId, progress, signal),
         }));
       } catch (error) {
         // Somebody took the peer out of the room while nobody was listening: it is brought back once.
@@ -186,6 +195,8 @@ export class Dispatcher {
     } catch (error) {
       if (isGatewayError(error, 'BAND_FORBIDDEN')) throw new TaskFailure('PEER_UNREACHABLE', { cause: error });
       if (isGatewayError(error, 'BAND_NOT_FOUND')) {
+        // The same answer tells of a room that is gone; only where the room is there, it is the peer.
+        await this.#tries(signal, () => this.#deps.rest.getContext(roomId, { limit: 1, signal }));
         throw new PeerUnknown('PEER_UNREACHABLE', { cause: error });
       }
       if (!isGatewayError(error, 'BAND_CONFLICT')) throw error;
@@ -212,8 +223,15 @@ export class Dispatcher {
     );
   }
 
-  async #message({ peer, text, onFlight }: Post, roomId: string, signal: AbortSignal): Promise<string> {
+  async #message(
+    { peer, text, onFlight }: Post,
+    roomId: string,
+    progress: Progress,
+    signal: AbortSignal,
+  ): Promise<string> {
     onFlight(true);
+    const before = progress.mayStand;
+    progress.mayStand = true;
     try {
       const sent = await this.#deps.rest.postMessage(
         roomId,
@@ -222,12 +240,18 @@ export class Dispatcher {
       );
       return sent.id;
     } catch (error) {
-      if (isGatewayError(error) && error.undelivered) onFlight(false);
+      if (isGatewayError(error) && error.undelivered) {
+        onFlight(false);
+        progress.mayStand = before;
+      }
       throw error;
     }
   }
 
-  /** A write that is repeated on transient faults, after a look into the room where it may have happened. */
+  /**
+   * A write that is repeated on transient faults, after a look into the room where it may have happened, and only as
+   * long as somebody wants it: a request that was cancelled meanwhile is not written.
+   */
   async #retried(post: Post, roomId: string, signal: AbortSignal, write: () => Promise<Found>): Promise<Found> {
     let unclear = false;
     return this.#tries(signal, async () => {
@@ -235,6 +259,7 @@ export class Dispatcher {
         const found = await this.#look(post, roomId, signal);
         if (found.bandMessageId !== null) return found;
       }
+      if (!post.stillWanted()) return { ...NOTHING, dropped: true };
       try {
         return await write();
       } catch (error) {

@@ -1,13 +1,13 @@
 import { withDeadline } from '../../../src/base/async.js';
 import { GatewayError } from '../../../src/base/errors.js';
 import { refusal } from '../errors.js';
-import { isInterrupted } from '../wire.js';
 import { Acceptance, type FoundTask, type SendRequest } from './acceptance.js';
-import type { OpenTask, TaskBook } from './book.js';
+import type { TaskBook } from './book.js';
 import { EngineCore, type EngineDeps } from './core.js';
 import { LaneWorker } from './lane-worker.js';
 import type { Lane } from './lanes.js';
 import { Replies, type BandReply } from './replies.js';
+import { restore, settleDoubt } from './restore.js';
 import { cancellation } from './steps.js';
 
 /**
@@ -48,7 +48,7 @@ export class TaskEngine {
     const open = await this.#core.book.load();
     open.sort((a, b) => a.row.order - b.row.order);
     const lanes = new Set<Lane>();
-    for (const task of open) lanes.add(await this.#restore(task));
+    for (const task of open) lanes.add(await restore(this.#core, task));
     for (const lane of lanes) {
       // Its reply may be the first thing that comes, so the head is ready for it before its post was looked for.
       if (lane.running === null && lane.record.debt === null) lane.running = lane.queue.shift() ?? null;
@@ -92,10 +92,15 @@ export class TaskEngine {
   async cancel(owner: string, peerId: string, taskId: string): Promise<FoundTask> {
     const found = await this.read(owner, peerId, taskId);
     const lane = this.#core.laneOf(found.row);
-    const after = await this.#core.change(taskId, (task) => {
-      const change = cancellation(task, this.#core.now());
-      return change && lane ? this.#core.withDebt(lane, task, change) : change;
-    });
+    const after = await this.#core
+      .change(taskId, (task) => {
+        const change = cancellation(task, this.#core.now());
+        return change && lane ? this.#core.withDebt(lane, task, change) : change;
+      })
+      .catch((error: unknown) => {
+        settleDoubt(this.#core, taskId, error);
+        throw error;
+      });
     if (!after) {
       const { row } = await this.read(owner, peerId, taskId);
       throw refusal('A2A_NOT_CANCELABLE', { taskId, state: row.state });
@@ -117,12 +122,7 @@ export class TaskEngine {
     const context = await this.#core.contexts.openByRoom(roomId);
     if (!context) return;
     try {
-      for (const lane of [...this.#core.lanes.all()]) {
-        if (lane.context !== context) continue;
-        lane.record = { ...lane.record, debt: null };
-        for (const taskId of tasksOf(lane)) await this.#core.fail(taskId, 'ROOM_CLOSED');
-      }
-      await this.#core.durably(() => this.#core.contexts.unbindRoom(context));
+      await this.#core.roomGone(context, roomId);
     } finally {
       this.#core.contexts.close(context);
     }
@@ -148,27 +148,4 @@ export class TaskEngine {
       if (task.row.peerId === peerId) await this.#core.fail(task.row.id, 'PEER_REMOVED');
     }
   }
-
-  async #restore(task: OpenTask): Promise<Lane> {
-    const { row } = task;
-    const context = await this.#core.contexts.open(row.owner, row.contextId);
-    const lane = await this.#core.lanes.enter(context, row.peerId);
-    if (isInterrupted(row.state)) lane.interrupted.push(row.id);
-    else if (row.state === 'TASK_STATE_WORKING' && row.pending.length === 0) lane.running = row.id;
-    else lane.queue.push(row.id);
-    this.#core.lanes.leave(lane);
-    this.#core.contexts.close(context);
-    const settings = this.#core.settingsOf(row.peerId);
-    const since = (at: number): number => Math.max(0, this.#core.now() - at);
-    this.#core.armExpiry(task, since(row.lastEventAt));
-    if (row.state !== 'TASK_STATE_WORKING') return lane;
-    this.#core.armSilence(task, settings, since(row.lastActivityAt));
-    if (row.replies > 0) this.#core.completion.afterReply(task, context, settings);
-    else this.#core.completion.awaitReply(task, context, settings);
-    return lane;
-  }
-}
-
-function tasksOf(lane: Lane): string[] {
-  return [...(lane.running === null ? [] : [lane.running]), ...lane.queue, ...lane.interrupted];
 }

@@ -80,6 +80,7 @@ export class LaneWorker {
       await this.#core.fail(id, peer ? 'INTERNAL' : 'PEER_REMOVED');
       return;
     }
+    let { roomId } = lane.context.record;
     try {
       const posted = await this.#dispatcher.post(
         {
@@ -93,6 +94,9 @@ export class LaneWorker {
           onFlight: (underWay) => {
             lane.inFlight = underWay ? messageId : null;
           },
+          onRoom: (used) => {
+            roomId = used;
+          },
         },
         this.#core.work.signal,
       );
@@ -100,12 +104,12 @@ export class LaneWorker {
     } catch (error) {
       if (this.#core.work.signal.aborted || !(error instanceof TaskFailure)) throw error;
       this.#core.deps.log.warn(
-        { err: error.cause, taskId: id, peer: peerId, roomId: lane.context.record.roomId, reason: error.reason },
+        { err: error.cause, taskId: id, peer: peerId, roomId, reason: error.reason },
         'a request could not be put into its room',
       );
       await this.#core.fail(id, error.reason, error instanceof UncertainPost);
       if (error instanceof PeerUnknown) this.#core.deps.peers.remove(peerId);
-      if (error.reason === 'ROOM_CLOSED') await this.#core.durably(() => this.#core.contexts.unbindRoom(lane.context));
+      if (error.reason === 'ROOM_CLOSED' && roomId !== null) await this.#core.roomGone(lane.context, roomId);
     } finally {
       lane.inFlight = null;
     }

@@ -126,6 +126,10 @@ export function removeFromLane(lane: Lane, taskId: string): void {
   }
 }
 
+export function tasksOf(lane: Lane): string[] {
+  return [...(lane.running === null ? [] : [lane.running]), ...lane.queue, ...lane.interrupted];
+}
+
 function isIdle(lane: Lane): boolean {
   return (
     !lane.busy &&

@@ -40,6 +40,8 @@ export const taskRowSchema = z.object({
   parked: z.boolean(),
   /** Texts that wait for the final status message (`result_in` status and both). */
   resultTexts: z.array(z.string()),
+  /** It failed before anything of it can have stood in a room, so a repeat of its message is a new try. */
+  unposted: z.boolean().optional(),
 });
 export type TaskRow = z.infer<typeof taskRowSchema>;
 

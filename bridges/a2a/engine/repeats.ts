@@ -10,6 +10,17 @@ export interface Claim {
   readonly key: string;
   readonly messageId: string;
   readonly fingerprint: string;
+  /** Revision of an earlier claim that may be taken over; null for none. */
+  readonly replaces: number | null;
+}
+
+/** The task that an earlier copy of a message made. */
+export interface Repeat {
+  readonly taskId: string;
+  /** Of the claim. */
+  readonly revision: number;
+  /** Its window is over. */
+  readonly expired: boolean;
 }
 
 /** The message as one dialect-free text, whatever the order of its keys, hashed. */
@@ -17,7 +28,7 @@ export function fingerprintOf(message: Message): string {
   return createHash('sha256').update(canonical(message)).digest('hex');
 }
 
-/** The changes that claim a message for a task; the batch fails when somebody else was first. */
+/** The changes that claim a message for a task; the batch fails when somebody else was faster. */
 export function claimPuts(
   claim: Claim,
   taskId: string,
@@ -27,13 +38,13 @@ export function claimPuts(
 ): StoreChange[] {
   const value = toBytes({ fingerprint: claim.fingerprint, taskId, at: now });
   return [
-    { kind: 'put', key: claim.key, value, ifRevision: null },
+    { kind: 'put', key: claim.key, value, ifRevision: claim.replaces },
     { kind: 'put', key: keys.repeatExpiry(now + windowMs, claim.key), value: toBytes(0) },
   ];
 }
 
 /**
- * The task an earlier copy of the message made, or null. A claim past its window is taken off.
+ * The earlier copy of a message, or null.
  *
  * @throws {GatewayError} `A2A_MESSAGE_ID_REUSED` when the id was used for another message
  */
@@ -42,18 +53,36 @@ export async function findRepeat(
   claim: Claim,
   now: number,
   windowMs: number,
-): Promise<string | null> {
+): Promise<Repeat | null> {
   const stored = await store.get(claim.key);
   if (!stored) return null;
   const record = readJson(stored.value, idempotencyRecordSchema);
-  if (now - record.at >= windowMs) {
-    await store.batch([{ kind: 'delete', key: claim.key }]);
-    return null;
-  }
-  if (record.fingerprint !== claim.fingerprint) {
+  const expired = isPast(record.at, now, windowMs);
+  if (!expired && record.fingerprint !== claim.fingerprint) {
     throw refusal('A2A_MESSAGE_ID_REUSED', { messageId: claim.messageId });
   }
-  return record.taskId;
+  return { taskId: record.taskId, revision: stored.revision, expired };
+}
+
+/** The changes that take off a claim whose time has come, unless a later message has taken it over. */
+export async function claimRemoval(
+  store: StateStore,
+  expiryKey: string,
+  keys: RecordKeys,
+  now: number,
+  windowMs: number,
+): Promise<StoreChange[]> {
+  const key = keys.repeatOf(expiryKey);
+  const stored = await store.get(key);
+  const over = stored && isPast(readJson(stored.value, idempotencyRecordSchema).at, now, windowMs);
+  return [
+    { kind: 'delete', key: expiryKey },
+    ...(over ? [{ kind: 'delete', key, ifRevision: stored.revision } as const] : []),
+  ];
+}
+
+function isPast(at: number, now: number, windowMs: number): boolean {
+  return now - at >= windowMs;
 }
 
 function canonical(value: unknown): string {

@@ -45,11 +45,20 @@ export function agentMessage(
   };
 }
 
-/** The end of a task that did not reach an answer. */
-export function failure(task: OpenTask, reason: Reason, newId: () => string, now: number): Change | null {
+/**
+ * The end of a task that did not reach an answer.
+ *
+ * @param unposted - nothing of it can have stood in a room
+ */
+export function failure(
+  task: OpenTask,
+  { reason, unposted }: { readonly reason: Reason; readonly unposted: boolean },
+  newId: () => string,
+  now: number,
+): Change | null {
   const message = agentMessage(task.row, newId(), REASONS[reason], { band_reason: reason });
   const status = statusFor(task.row, task.row.state, 'failed', now, { message });
-  return status && { events: [status], row: { lastEventAt: now, pending: [] } };
+  return status && { events: [status], row: { lastEventAt: now, pending: [], ...(unposted && { unposted }) } };
 }
 
 /** Silence, where it parks the task instead of failing it. */

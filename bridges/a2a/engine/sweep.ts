@@ -4,6 +4,7 @@ import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import type { TaskBook } from './book.js';
 import { contextRecordSchema, type RecordKeys } from './records.js';
+import { claimRemoval } from './repeats.js';
 
 export interface SweepDeps {
   readonly store: StateStore;
@@ -12,6 +13,8 @@ export interface SweepDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly retentionMs: number;
+  /** How long a message's claim counts. */
+  readonly windowMs: number;
 }
 
 const SWEEP_EVERY_MS = 60_000;
@@ -29,7 +32,7 @@ export async function sweepForever(deps: SweepDeps, signal: AbortSignal): Promis
   }
 }
 
-export async function sweep({ store, keys, book, clock, retentionMs }: SweepDeps): Promise<void> {
+export async function sweep({ store, keys, book, clock, retentionMs, windowMs }: SweepDeps): Promise<void> {
   const now = clock.now();
   for (let more = true; more;) {
     const ended = await store.range({ ...keys.endedBefore(now - retentionMs), limit: PAGE });
@@ -43,12 +46,8 @@ export async function sweep({ store, keys, book, clock, retentionMs }: SweepDeps
   for (let more = true; more;) {
     const claims = await store.range({ ...keys.repeatsBefore(now), limit: PAGE });
     if (claims.length > 0) {
-      await store.batch(
-        claims.flatMap(({ key }): StoreChange[] => [
-          { kind: 'delete', key },
-          { kind: 'delete', key: keys.repeatOf(key) },
-        ]),
-      );
+      const removals = await Promise.all(claims.map(({ key }) => claimRemoval(store, key, keys, now, windowMs)));
+      await store.batch(removals.flat());
     }
     more = claims.length === PAGE;
   }

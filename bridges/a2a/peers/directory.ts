@@ -118,14 +118,15 @@ export class PeerDirectory {
     const wanted = alias.toLowerCase();
     const known = this.#find(wanted);
     if (known?.kind === 'served') return known;
-    if (this.#deps.clock.now() - this.#lastReadAt >= ON_DEMAND_GAP_MS) {
-      await this.#read().catch((error: unknown) => {
-        this.#deps.log.warn({ err: error }, 'the peer directory could not be read on demand');
-      });
-    }
+    await this.#readOnDemand();
     const found = this.#find(wanted) ?? known;
     if (!found) throw refusal('A2A_PEER_UNKNOWN', { alias });
     return found;
+  }
+
+  /** Reads the directory in the background, at most every five seconds. */
+  lookAgain(): void {
+    void this.#readOnDemand();
   }
 
   /** Takes a peer off at once: Band no longer knows it. */
@@ -134,6 +135,14 @@ export class PeerDirectory {
     this.#misses.delete(peerId);
     this.#index();
     this.#deps.onRemoved(peerId);
+  }
+
+  /** Never rejects. */
+  async #readOnDemand(): Promise<void> {
+    if (this.#deps.clock.now() - this.#lastReadAt < ON_DEMAND_GAP_MS) return;
+    await this.#read().catch((error: unknown) => {
+      this.#deps.log.warn({ err: error }, 'the peer directory could not be read on demand');
+    });
   }
 
   #find(alias: string): Resolved | null {
