@@ -57,6 +57,7 @@ export class A2AGatewayAdapter extends SimpleAdapter {
   readonly #ports: A2APorts;
   #running: RunningGateway | null = null;
   #starting = false;
+  #isConnected = true;
   #ownStore: StateStore | null = null;
 
   /**
@@ -139,6 +140,12 @@ export class A2AGatewayAdapter extends SimpleAdapter {
     if (change.kind === 'removed') await this.#running?.engine.peerLeft(roomId, change.id);
   }
 
+  /** Without a connection no answer comes back: once it has been down for long, new requests are refused. */
+  onConnection(isConnected: boolean): void {
+    this.#isConnected = isConnected;
+    this.#running?.health.socket(isConnected);
+  }
+
   override async cleanupAll(): Promise<void> {
     await this.#running?.stop();
     this.#running = null;
@@ -167,6 +174,7 @@ export class A2AGatewayAdapter extends SimpleAdapter {
       dispatcher,
       readReply: this.#ports.readReply ?? readReply,
     });
+    this.#running.health.socket(this.#isConnected);
   }
 
   async #openStore(agentId: string, clock: Clock, log: Logger): Promise<{ state: StateStore; durable: boolean }> {

@@ -49,9 +49,11 @@ export class BandHealth {
   }
 
   failed(error: unknown): void {
-    if (isGatewayError(error, 'BAND_UNAUTHORIZED')) this.#unauthorized = true;
-    else if (isGatewayError(error) && error.retryable) this.#downSince ??= this.#clock.now();
-    else if (isGatewayError(error)) this.worked();
+    if (!isGatewayError(error)) return;
+    if (error.code === 'BAND_UNAUTHORIZED') this.#unauthorized = true;
+    // Who asks to slow down is there.
+    else if (error.retryable && error.code !== 'BAND_RATE_LIMITED') this.#downSince ??= this.#clock.now();
+    else this.worked();
   }
 
   #longDown(since: number | null): boolean {

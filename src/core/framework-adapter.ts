@@ -28,6 +28,11 @@ export interface FrameworkAdapter {
    */
   onControl?(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void;
   /**
+   * The connection to the platform came up or went down; optional, for an adapter that takes work from elsewhere.
+   * Must not throw.
+   */
+  onConnection?(isConnected: boolean): void;
+  /**
    * False for an adapter whose `onEvent` lasts a moment, such as a bridge: the rooms are not told that it is at work.
    * Left out means true.
    */

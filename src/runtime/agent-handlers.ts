@@ -54,6 +54,13 @@ export function agentHandlers(deps: AgentHandlersDeps): AgentRuntimeHandlers {
         deps.log().error({ err: error, mode }, 'the adapter did not take a control signal');
       }
     },
+    connectionChanged: (isConnected) => {
+      try {
+        adapter.onConnection?.(isConnected);
+      } catch (error) {
+        deps.log().error({ err: error, isConnected }, 'the adapter did not take a change of the connection');
+      }
+    },
     cleanUpRoom: (roomId, reason) => adapter.onCleanup(roomId, { reason }),
   };
 }

@@ -42,6 +42,8 @@ export interface AgentRuntimeHandlers {
   readonly reportsWorkingState: boolean;
   /** A control signal, once, for a room or (null) for all of them. */
   readonly controlled: (roomId: string | null, mode: AgentControl['mode']) => void;
+  /** The connection came up or went down. Left out where nobody listens. */
+  readonly connectionChanged?: (isConnected: boolean) => void;
   /** The adapter drops what it holds for the room. A rejection is met again at the next attempt. */
   readonly cleanUpRoom: (roomId: string, reason: CleanupReason) => Promise<void>;
 }

@@ -220,6 +220,8 @@ export class PlatformRuntime {
       config: contactConfig,
       link,
       rest,
+      clock,
+      random,
       log: runtimeLog,
       hub,
       broadcast: (notice) => {
@@ -230,6 +232,7 @@ export class PlatformRuntime {
     link.onControl((control) => {
       rooms.control(control);
     });
+    link.onState(({ kind }) => handlers.connectionChanged?.(kind === 'connected'));
     const ending = new AbortController();
     const consumed = this.#consume({ link, rooms, contacts, ending });
     return { link, rooms, contacts, ending, consumed };
@@ -254,7 +257,14 @@ export class PlatformRuntime {
         contacts.handle(event);
         return;
       case 'topic_lost':
-        if (event.roomId === null) void this.#rejoin(link, event.topic, rooms, ending.signal);
+        if (event.roomId === null) void this.#rejoin(link, event.topic, { rooms, contacts }, ending.signal);
+        else rooms.dispatch(event);
+        return;
+      case 'reconnected':
+        catchUp({ rooms, contacts }, event);
+        return;
+      case 'resync':
+        if (event.roomId === null) catchUp({ rooms, contacts }, event);
         else rooms.dispatch(event);
         return;
       default:
@@ -263,13 +273,13 @@ export class PlatformRuntime {
   }
 
   /** The agent's own channels are joined again until they are; what they would have told is listed. */
-  async #rejoin(link: BandLink, topic: string, rooms: AgentRuntime, signal: AbortSignal): Promise<void> {
+  async #rejoin(link: BandLink, topic: string, listeners: Listeners, signal: AbortSignal): Promise<void> {
     const { clock, random, log } = this.#ports;
     for (let tries = 1; !signal.aborted; tries += 1) {
       try {
         await clock.sleep(backoffMs(tries, { ...REJOIN, random }), signal);
         await link.join(topic, signal);
-        rooms.dispatch({ kind: 'resync', roomId: null, why: 'rejoined' });
+        catchUp(listeners, { kind: 'resync', roomId: null, why: 'rejoined' });
         return;
       } catch (error) {
         if (isAborted(signal) || isGatewayError(error, 'BAND_LINK_CLOSED')) return;
@@ -289,6 +299,14 @@ export class PlatformRuntime {
       }),
     );
   }
+}
+
+type Listeners = Pick<Session, 'rooms' | 'contacts'>;
+
+/** Pushes may have been missed anywhere. */
+function catchUp({ rooms, contacts }: Listeners, event: LinkEvent): void {
+  rooms.dispatch(event);
+  contacts.catchUp();
 }
 
 /** Asked anew after a wait, whatever was known before it. */

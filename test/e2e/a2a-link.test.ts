@@ -54,6 +54,14 @@ describe('an A2A task while the platform is in trouble', () => {
     expect(task.artifacts?.map(({ parts }) => parts[0]?.text)).toEqual(['echo: slow one']);
   }, 30_000);
 
+  it('A-153 the bridge knows how long the socket has been down', async () => {
+    expect(adapter.gateway.health.downSince).toBeNull();
+    sandbox.dev.faultUpgrades({ mode: 'refuse', principalId: DEMO.gateway.id, status: 503, times: 2 });
+    sandbox.dev.closeSockets(DEMO.gateway.id, 1006);
+    await expect.poll(() => adapter.gateway.health.downSince, { interval: 2 }).not.toBeNull();
+    await expect.poll(() => adapter.gateway.health.downSince, { interval: 5, timeout: 15_000 }).toBeNull();
+  }, 30_000);
+
   it('A-150 a post whose connection breaks after the platform took it stands in the room once', async () => {
     sandbox.dev.faultRest({ method: 'POST', path: '*/messages', callerId: DEMO.gateway.id, drop: 'after', times: 1 });
     const { task } = (await client.rpc('echo', 'SendMessage', message('once'))).body.result;

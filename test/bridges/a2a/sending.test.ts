@@ -231,6 +231,38 @@ describe('a send', () => {
     await lab.posted(2);
   });
 
+  it('A-153 refuses new work 30 s after the socket was lost, though calls still work, and takes it again once it is back', async () => {
+    lab = await a2aLab();
+    const taskId = await lab.submit('hi');
+    await lab.posted(1);
+    lab.adapter.onConnection(false);
+    await lab.clock.advance(20_000);
+    lab.adapter.onConnection(false);
+    await lab.clock.advance(9_999);
+    await lab.submit('still');
+    await lab.posted(2);
+    await lab.clock.advance(1);
+    const away = await lab.client.rpc('helper', 'SendMessage', message('again', { messageId: 'm-away' }));
+    expect([away.status, away.headers.get('retry-after'), away.body.error.data[0]?.reason]).toEqual([
+      503,
+      '5',
+      'BAND_UNAVAILABLE',
+    ]);
+    expect(lab.engine.held.tasks).toBe(2);
+    expect((await lab.get(taskId)).status.state).toBe('TASK_STATE_WORKING');
+    lab.adapter.onConnection(true);
+    await lab.submit('again', { messageId: 'm-away' });
+    await lab.posted(3);
+  });
+
+  it('A-153 a platform that asks to slow down is not away', async () => {
+    lab = await a2aLab({ options: { peers: { refreshSeconds: 5 } } });
+    lab.rooms.fail('listPeers', refused(429, 'BAND_RATE_LIMITED'), { times: 1_000 });
+    for (let i = 0; i < 8; i += 1) await lab.clock.advance(5_000);
+    await lab.submit('hi');
+    await lab.posted(1);
+  });
+
   it('A-154 a room that is gone fails its open tasks, and the context gets another', async () => {
     lab = await a2aLab();
     const taskId = await lab.submit('hi', { contextId: 'c' });
