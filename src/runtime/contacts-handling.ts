@@ -1,4 +1,6 @@
+import { backoffMs } from '../base/backoff.js';
 import { BoundedMap } from '../base/bounded.js';
+import type { Clock } from '../base/clock.js';
 import { isGatewayError } from '../base/errors.js';
 import { Lanes } from '../base/lane.js';
 import type { Logger } from '../base/log.js';
@@ -7,6 +9,7 @@ import type { BandLink } from '../platform/link-port.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import { topics } from '../platform/topics.js';
 import { contactEventKey, contactNotice, NO_FACTS, type RequestFacts } from './contact-text.js';
+import { listContacts, rowsOf, untoldEvents, type ContactsListing } from './contacts-past.js';
 import { ContactEventStrategy, type ContactEventConfig } from './contacts.js';
 import type { HubRoom } from './hub-room.js';
 import { createContactTools } from './tools/contact-tools.js';
@@ -15,12 +18,15 @@ import { createContactTools } from './tools/contact-tools.js';
 const MAX_REMEMBERED = 1_000;
 const MAX_WAITING = 1_000;
 const MAX_REQUEST_PAGES = 10;
+const LOOK_RETRY = { baseMs: 1_000, maxMs: 60_000 };
 
 export interface ContactsHandlingDeps {
   readonly agentId: string;
   readonly config: ContactEventConfig;
   readonly link: Pick<BandLink, 'join' | 'leave'>;
   readonly rest: BandRest;
+  readonly clock: Clock;
+  readonly random: () => number;
   readonly log: Logger;
   /** Null unless the strategy is `HUB_ROOM`. */
   readonly hub: HubRoom | null;
@@ -31,6 +37,8 @@ export interface ContactsHandlingDeps {
 /**
  * Contact events, one after the other in a queue of their own: a slow callback delays the next contact event and
  * nothing else (R-262). An event counts as handled once it was; until then a repetition is handled again (R-259).
+ *
+ * The platform repeats no push. What came while nobody listened, before the start too, is found in its lists.
  */
 export class ContactsHandling {
   readonly #deps: ContactsHandlingDeps;
@@ -40,6 +48,9 @@ export class ContactsHandling {
   readonly #requests = new BoundedMap<string, RequestFacts>(MAX_REMEMBERED);
   readonly #stopping = new AbortController();
   #subscribed = false;
+  #listed: ContactsListing | null = null;
+  #looks = 0;
+  #looking: Promise<void> | null = null;
 
   constructor(deps: ContactsHandlingDeps) {
     this.#deps = deps;
@@ -62,6 +73,16 @@ export class ContactsHandling {
     await hub?.open(signal);
     await link.join(topics.contacts(agentId), signal);
     this.#subscribed = true;
+    this.catchUp();
+  }
+
+  /** Pushes may have been missed: the lists are looked at in the background, until that succeeds. */
+  catchUp(): void {
+    if (!this.#subscribed) return;
+    this.#looks += 1;
+    this.#looking ??= this.#lookUntilDone().finally(() => {
+      this.#looking = null;
+    });
   }
 
   /** Takes an event into the queue. */
@@ -80,7 +101,30 @@ export class ContactsHandling {
     this.#stopping.abort(new Error('The agent is stopping.'));
     if (!this.#subscribed) return;
     this.#subscribed = false;
+    await this.#looking;
     await this.#deps.link.leave(topics.contacts(this.#deps.agentId));
+  }
+
+  /** Never rejects. */
+  async #lookUntilDone(): Promise<void> {
+    const { rest, clock, random, log } = this.#deps;
+    const { signal } = this.#stopping;
+    for (let done = 0, failures = 0; done < this.#looks && !signal.aborted;) {
+      const looks = this.#looks;
+      try {
+        const listed = await listContacts(rest.contacts, signal);
+        for (const event of untoldEvents(this.#listed, listed)) this.handle(event);
+        this.#listed = listed;
+        done = looks;
+        failures = 0;
+      } catch (error) {
+        if (this.#stopped()) return;
+        failures += 1;
+        const waitMs = backoffMs(failures, { ...LOOK_RETRY, random });
+        log.warn({ err: error, waitMs }, 'the contacts could not be listed; tried again later');
+        await clock.sleep(waitMs, signal).catch(() => undefined);
+      }
+    }
   }
 
   async #work(event: ContactEvent): Promise<void> {
@@ -162,10 +206,6 @@ function withFacts(event: ContactEvent, facts: RequestFacts): ContactEvent {
   if (event.kind !== 'contact_request_updated') return event;
   const { fromHandle, fromName, message } = facts;
   return { ...event, request: { ...event.request, from_handle: fromHandle, from_name: fromName, message } };
-}
-
-function rowsOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter((row): row is Record<string, unknown> => typeof row === 'object') : [];
 }
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : null);

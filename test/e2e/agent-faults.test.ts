@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { GenericAdapter } from '../../src/adapters/generic.js';
 import type { Agent } from '../../src/agent.js';
+import type { ContactEvent } from '../../src/core/events.js';
 import { SessionConfig } from '../../src/config/session-config.js';
+import { ContactEventConfig, ContactEventStrategy } from '../../src/runtime/contacts.js';
 import { DEMO, startSandbox, type Sandbox } from '../../src/sandbox/index.js';
+import { callRest } from '../support/rest-call.js';
 import { sandboxAgent } from '../support/sandbox-agent.js';
 import { sandboxPerson, type SandboxPerson } from '../support/sandbox-person.js';
 
@@ -119,5 +122,34 @@ describe('an agent on a platform that has a bad day', () => {
     await processed(id);
     while (agent.runtime.rooms?.rooms.has(roomId)) await turn();
     expect(handled).toEqual(['first', 'hello']);
+  });
+
+  it('R-255 is told of a contact request that came while it had no socket', async () => {
+    const asked: string[] = [];
+    const onEvent = (event: ContactEvent) => {
+      if (event.kind === 'contact_request_received') asked.push(event.request.from_handle ?? '');
+    };
+    agent = sandboxAgent(sandbox, {
+      adapter: new GenericAdapter(() => Promise.resolve()),
+      contactConfig: new ContactEventConfig({ strategy: ContactEventStrategy.CALLBACK, onEvent }),
+    });
+    const ask = async (handle: string) => {
+      const { apiKey } = sandbox.dev.addUser({ handle, name: handle });
+      const contact_request = { recipient_handle: DEMO.echo.handle };
+      const answer = await callRest(sandbox.restUrl, 'POST', '/api/v1/me/contacts/requests', apiKey, {
+        contact_request,
+      });
+      expect(answer.status).toBe(201);
+    };
+    await ask('before');
+    await agent.start();
+    while (!asked.includes('before')) await turn();
+    sandbox.dev.faultPushes({ mode: 'drop', principalId: ECHO, event: 'contact_request_received', times: 1 });
+    await ask('meanwhile');
+    sandbox.dev.closeSockets(ECHO, 1006);
+    while (!asked.includes('meanwhile')) await turn();
+    await ask('after');
+    while (!asked.includes('after')) await turn();
+    expect(asked).toEqual(['before', 'meanwhile', 'after']);
   });
 });

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { GatewayError } from '../../src/base/errors.js';
 import type { ContactEvent } from '../../src/core/events.js';
 import type { ContactTools } from '../../src/core/tools.js';
 import { topics } from '../../src/platform/topics.js';
+import { contactEventKey } from '../../src/runtime/contact-text.js';
 import { ContactEventConfig, ContactEventStrategy } from '../../src/runtime/contacts.js';
 import { agentLab, type AgentLab, type AgentLabOptions } from '../support/agent-lab.js';
 import { AGENT_ID } from '../support/fake-band.js';
@@ -151,6 +153,115 @@ describe('CALLBACK', () => {
     lab.band.link.push(updated('r-3'));
     await lab.settle();
     expect(seen).toEqual(['bob', 'amy', null]);
+  });
+});
+
+describe('what came while nobody listened', () => {
+  const row = (id: string) => ({ id, from_handle: 'bob', from_name: 'Bob', status: 'pending', inserted_at: AT });
+  const contact = (id: string) => ({ id, type: 'User', handle: 'bob', name: 'Bob', inserted_at: AT });
+  const AT = '2026-01-01T00:00:00Z';
+  const told = (seen: string[], more: { broadcastChanges?: boolean } = {}) =>
+    new ContactEventConfig({
+      strategy: ContactEventStrategy.CALLBACK,
+      onEvent: (event) => {
+        seen.push(contactEventKey(event));
+      },
+      ...more,
+    });
+
+  it('R-255 a request that waits at the start is handed over, once', async () => {
+    const seen: string[] = [];
+    const lab = agentLab({ agent: { contactConfig: told(seen) } });
+    lab.band.contactRequests.received.push(row('r-1'));
+    await lab.agent.start();
+    await lab.settle();
+    lab.band.link.push(request('r-1'));
+    await lab.settle();
+    expect(seen).toEqual(['request_received:r-1']);
+    await lab.agent.stop();
+  });
+
+  it.each(['reconnected', 'resync', 'channel'] as const)(
+    'R-255 a request that came in a gap is handed over after it (%s), one that was told is not repeated',
+    async (how) => {
+      const seen: string[] = [];
+      const lab = await started(told(seen));
+      lab.band.link.push(request('r-1'));
+      await lab.settle();
+      lab.band.contactRequests.received.push(row('r-1'), row('r-2'));
+      if (how === 'reconnected') lab.band.link.push({ kind: 'reconnected' });
+      else if (how === 'resync') lab.band.link.push({ kind: 'resync', roomId: null, why: 'overflow' });
+      else
+        lab.band.link.push({
+          kind: 'topic_lost',
+          topic: CONTACTS,
+          roomId: null,
+          error: new GatewayError('BAND_JOIN_REFUSED'),
+        });
+      await lab.settle();
+      await lab.clock.advance(2_000);
+      await lab.settle();
+      expect(seen).toEqual(['request_received:r-1', 'request_received:r-2']);
+      await lab.agent.stop();
+    },
+  );
+
+  it('R-257 what became of own requests, and which contacts came and went in a gap, is told by comparing lists', async () => {
+    const seen: string[] = [];
+    const lab = agentLab({ agent: { contactConfig: told(seen, { broadcastChanges: true }) } });
+    lab.band.addRoom(ROOM);
+    lab.band.contactRequests.sent.push({ id: 's-1', status: 'pending' }, { id: 's-2', status: 'pending' });
+    lab.band.contacts = [contact('c-1'), contact('c-2')];
+    await lab.agent.start();
+    await lab.settle();
+    expect(seen).toEqual([]);
+    lab.band.contactRequests.sent[0] = { id: 's-1', status: 'rejected' };
+    lab.band.contacts = [contact('c-2'), contact('c-3')];
+    lab.band.link.push({ kind: 'reconnected' });
+    await lab.settle();
+    expect(seen).toEqual(['request_updated:s-1:rejected', 'contact_added:c-3', 'contact_removed:c-1']);
+    lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    expect(lab.turns[0]?.contactsMsg).toBe(
+      '[Contacts]: @bob (Bob) is now a contact.\n[Contacts]: the contact c-1 was removed.',
+    );
+    await lab.agent.stop();
+  });
+
+  it('a list too long to be read says nothing about who left or came', async () => {
+    const seen: string[] = [];
+    const lab = agentLab({ agent: { contactConfig: told(seen) } });
+    lab.band.contacts = Array.from({ length: 1_500 }, (_, n) => contact(`c-${n}`));
+    await lab.agent.start();
+    await lab.settle();
+    lab.band.contacts.shift();
+    lab.band.link.push({ kind: 'reconnected' });
+    await lab.settle();
+    expect([seen, lab.band.called('contacts.list')]).toEqual([[], expect.objectContaining({ length: 20 })]);
+    await lab.agent.stop();
+  });
+
+  it('a listing that fails is tried again until it succeeds, and ends with the agent', async () => {
+    const seen: string[] = [];
+    const lab = agentLab({ agent: { contactConfig: told(seen) } });
+    lab.band.contactRequests.received.push(row('r-1'));
+    lab.band.fail('contacts.list', { times: 2 });
+    await lab.agent.start();
+    await lab.clock.advance(5_000);
+    await lab.settle();
+    expect(seen).toEqual(['request_received:r-1']);
+    lab.band.fail('contacts.requests', { times: 9 });
+    lab.band.link.push({ kind: 'reconnected' });
+    await lab.settle();
+    await lab.agent.stop();
+    expect(lab.clock.pending).toBe(0);
+  });
+
+  it('R-254 nobody looks where nobody wants contact events', async () => {
+    const lab = await started(new ContactEventConfig());
+    lab.band.link.push({ kind: 'reconnected' });
+    await lab.settle();
+    expect(lab.band.calls.filter(({ method }) => method.startsWith('contacts'))).toEqual([]);
   });
 });
 

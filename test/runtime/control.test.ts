@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { deferred } from '../../src/base/async.js';
 import { agentLab, type AgentLab, type AgentLabOptions } from '../support/agent-lab.js';
 import { AGENT_ID } from '../support/fake-band.js';
 
@@ -224,6 +225,54 @@ describe('stop and play', () => {
     await lab.settle();
     expect(lab.band.called('markProcessing')).toHaveLength(0);
   });
+
+  it('R-221 a newer stop while a probe claims keeps the pause, although the claim is accepted', async () => {
+    const lab = await started({ session: { stoppedResyncSeconds: 10 } });
+    lab.band.setStopped(ROOM, true);
+    await lab.settle();
+    lab.band.setStopped(ROOM, false, false);
+    const id = lab.band.post(ROOM, 'quick', { push: false });
+    const claim = lab.band.hold('markProcessing');
+    await lab.clock.advance(10_000);
+    await claim.met;
+    lab.band.signal('stop', ROOM);
+    claim.release();
+    await lab.settle();
+    expect(lab.agent.runtime.rooms?.rooms.get(ROOM)?.paused).toBe(true);
+    lab.band.post(ROOM, 'quick later');
+    await lab.settle();
+    expect([lab.handled, lab.band.state(ROOM, id)]).toEqual([[], 'processing']);
+    lab.band.signal('play', ROOM);
+    await lab.settle();
+    expect(lab.handled).toEqual(['quick', 'quick later']);
+  });
+
+  it.each(['markProcessing', 'markProcessed'] as const)(
+    'R-212 R-224 a play that overtakes the refusal of a call (%s) is not undone by it',
+    async (method) => {
+      const lab = await started();
+      const carryOut = lab.band.rest[method].bind(lab.band.rest);
+      const answered = deferred();
+      const overtaken = deferred();
+      lab.band.rest[method] = async (...args) => {
+        const answer = await carryOut(...args);
+        answered.resolve();
+        await overtaken.promise;
+        return answer;
+      };
+      const call = lab.band.hold(method);
+      const id = lab.band.post(ROOM, 'quick');
+      await call.met;
+      lab.band.setStopped(ROOM, true, false);
+      call.release();
+      await answered.promise;
+      lab.band.setStopped(ROOM, false);
+      overtaken.resolve();
+      await lab.settle();
+      expect(lab.agent.runtime.rooms?.rooms.get(ROOM)?.paused).toBe(false);
+      expect([lab.handled, lab.band.state(ROOM, id)]).toEqual([['quick'], 'processed']);
+    },
+  );
 
   it('R-222 a reconnect probes a paused room once', async () => {
     const lab = await started({ session: { stoppedResyncSeconds: 500 } });

@@ -69,6 +69,8 @@ export class FakeBand {
     received: [],
     sent: [],
   };
+  /** Rows of the contacts listing. */
+  contacts: Record<string, unknown>[] = [];
   readonly rest: BandRest;
   readonly #now: () => number;
   readonly #faults: Fault[] = [];
@@ -456,11 +458,17 @@ export class FakeBand {
         });
       },
       contacts: {
-        list: unused,
+        list: async (options) => {
+          await this.#call('contacts.list', { body: options?.page, signal: options?.signal });
+          const { page = 1, pageSize = 20 } = options ?? {};
+          const data = this.contacts.slice((page - 1) * pageSize, page * pageSize);
+          const totalPages = Math.max(1, Math.ceil(this.contacts.length / pageSize));
+          return { data, page, pageSize, totalCount: this.contacts.length, totalPages };
+        },
         add: unused,
         remove: unused,
-        requests: async () => {
-          await this.#call('contacts.requests');
+        requests: async (options) => {
+          await this.#call('contacts.requests', { signal: options?.signal });
           return { data: this.contactRequests, metadata: {} };
         },
         respond: async (action, selector) => {
