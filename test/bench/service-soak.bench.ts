@@ -10,6 +10,7 @@ import { DEMO } from '../../src/sandbox/index.js';
 import { a2aSend } from '../support/a2a-send.js';
 import { BIN } from '../support/acp/command.js';
 import { ourCommand, startEditor } from '../support/acp/bench-client.js';
+import { INSPECTOR_LINE, openInspector, type Holdings, type Inspector } from '../support/inspector.js';
 import { startAcme } from '../support/slack/acme.js';
 import type { Said } from '../support/slack/people.js';
 import { PARTNER_KEY, frontDoor, helpdesk, pause, until } from '../support/whole-service.js';
@@ -22,22 +23,31 @@ const SLACK_PER_SECOND = Number(process.env['SOAK_SLACK_PER_SECOND'] ?? 2);
 const CHANNELS = 8;
 /** Conversations on each side: a room more costs memory by design, and is not what is measured here. */
 const CONVERSATIONS = 40;
+/** What is not answered yet holds back what would be asked next: a busy machine gets less to do, and no backlog. */
+const MAX_OPEN = 16;
 /** What is opened and cached once, and no slope. */
 const WARM_UP_SECONDS = Math.min(30, SECONDS / 3);
 const SAMPLE_MS = 1_000;
-/** Collections come often, so that what is left after one can be seen within a minute. */
-const SMALL_HEAP = ['--max-old-space-size=128', '--max-semi-space-size=1'];
+/** Looking through the whole heap holds the service up for a moment. */
+const LOOK_MS = Math.min(10_000, (SECONDS * 1_000) / 20);
+/** Kinds of object that there are fewer of are no leak worth a line. */
+const GROWTH_SHOWN = 1_000;
+const ERRORS_SHOWN = 5;
 
 interface Sample {
   readonly minute: number;
   readonly descriptors: number;
   readonly timers: number;
-  readonly heapMb: number;
+}
+
+interface Look extends Holdings {
+  readonly minute: number;
 }
 
 /**
  * The compiled service with everything on (Slack by socket, A2A, an ACP editor attached from a process of its own) under
- * a steady mix: what is answered, and whether descriptors, timers and heap of the service stay where they are.
+ * a steady mix: what is answered, and whether descriptors, timers, listeners and heap of the service stay where they
+ * are. Heap and listeners are counted in the process itself, after a collection.
  */
 export async function run(): Promise<Figure> {
   const folder = mkdtempSync(path.join(tmpdir(), 'band-gateway-soak-'));
@@ -62,19 +72,23 @@ ${frontDoor()}
     acp: { peers: [echo], context_preamble: never }
 `,
   );
-  const service = spawn(process.execPath, [...SMALL_HEAP, BIN, 'start'], {
+  const service = spawn(process.execPath, ['--inspect=127.0.0.1:0', BIN, 'start'], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const said = { out: '', errors: 0, warnings: 0 };
+  const said = { out: '', err: '', errors: 0, warnings: 0 };
   service.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
   let tail = '';
   service.stderr.on('data', (chunk: Buffer) => {
     const lines = (tail + chunk.toString()).split('\n');
     tail = lines.pop() ?? '';
+    if (!INSPECTOR_LINE.test(said.err)) said.err += chunk.toString();
     for (const line of lines) {
-      if (/"level":[56]0/.test(line)) said.errors += 1;
+      if (/"level":[56]0/.test(line)) {
+        said.errors += 1;
+        if (said.errors <= ERRORS_SHOWN) console.error(line);
+      }
       if (line.includes('Warning:')) said.warnings += 1;
     }
   });
@@ -112,12 +126,17 @@ ${frontDoor()}
           .finally(() => open.delete(one));
         open.add(one);
         await pause(1_000 / A2A_PER_SECOND);
+        while (open.size >= MAX_OPEN) await Promise.race(open);
       }
       await Promise.all(open);
     };
     const written: Said[] = [];
+    const answersTo = (one: Said, n: number) =>
+      slack.botMessages(one.channel, one.threadTs).filter(({ text }) => text.endsWith(`person ${n}.`)).length;
     const writeInSlack = async (): Promise<void> => {
       for (let n = 0; runs(); n += 1) {
+        const before = written[n - MAX_OPEN];
+        while (before && runs() && answersTo(before, n - MAX_OPEN) === 0) await pause(100);
         const text = `@gateway person ${n}.`;
         const thread = written[n % CONVERSATIONS];
         const isFirst = n < CONVERSATIONS || !thread;
@@ -136,6 +155,18 @@ ${frontDoor()}
       }
     };
     const samples: Sample[] = [];
+    const looks: Look[] = [];
+    const kinds: Readonly<Record<string, number>>[] = [];
+    const look = async (inspector: Inspector): Promise<void> => {
+      const begun = performance.now();
+      await pause(WARM_UP_SECONDS * 1_000);
+      kinds.push(await inspector.constructors(1));
+      while (runs()) {
+        looks.push({ minute: (performance.now() - begun) / 60_000, ...(await inspector.holdings()) });
+        await pause(LOOK_MS);
+      }
+      kinds.push(await inspector.constructors(1));
+    };
     const watch = async (): Promise<void> => {
       const begun = performance.now();
       while (runs()) {
@@ -145,9 +176,9 @@ ${frontDoor()}
         await pause(SAMPLE_MS);
       }
     };
-    await Promise.all([askA2a(), writeInSlack(), prompt(), watch()]);
-    const answersTo = (one: Said, n: number) =>
-      slack.botMessages(one.channel, one.threadTs).filter(({ text }) => text.endsWith(`person ${n}.`)).length;
+    const inspector = await openInspector(INSPECTOR_LINE.exec(said.err)?.[1] ?? '');
+    await Promise.all([askA2a(), writeInSlack(), prompt(), watch(), look(inspector)]);
+    inspector.close();
     const unanswered = () => written.filter((one, n) => answersTo(one, n) === 0).length;
     await until('answers in Slack', () => unanswered() === 0, 30_000).catch(() => undefined);
     const repeated = written.filter((one, n) => answersTo(one, n) > 1).length;
@@ -164,7 +195,13 @@ ${frontDoor()}
         { name: 'warnings of Node (leaking listeners and the like)', value: said.warnings, unit: 'lines', aim: '0' },
         ...slopes('file descriptors', samples, ({ descriptors }) => descriptors, ''),
         ...slopes('timers', samples, ({ timers }) => timers, ''),
-        ...slopes('heap after collections', floors(samples), ({ heapMb }) => heapMb, 'MB'),
+        ...slopes('listeners of all emitters', looks, ({ listeners }) => listeners, ''),
+        ...slopes('listeners of the process', looks, ({ processListeners }) => processListeners, ''),
+        ...slopes('listeners for an abort', looks, ({ abortListeners }) => abortListeners, ''),
+        ...slopes('emitters with listeners', looks, ({ emitters }) => emitters, ''),
+        ...slopes('heap after a collection', looks, ({ heapMb }) => heapMb, 'MB'),
+        ...slopes('the same, second half alone', looks.slice(looks.length / 2), ({ heapMb }) => heapMb, 'MB'),
+        ...growth(kinds[0] ?? {}, kinds[1] ?? {}),
       ],
     };
   } finally {
@@ -184,24 +221,22 @@ async function measure(url: string, minute: number): Promise<Sample> {
     minute,
     descriptors: value('process_open_fds'),
     timers: value('nodejs_active_resources\\{type="Timeout"\\}'),
-    heapMb: value('nodejs_heap_size_used_bytes') / 1_048_576,
   };
 }
 
-/** The lowest sample of each tenth: what is left after a collection. */
-function floors(samples: readonly Sample[]): Sample[] {
-  const size = Math.max(1, Math.ceil(samples.length / 10));
-  const lowest: Sample[] = [];
-  for (let from = 0; from < samples.length; from += size) {
-    lowest.push(samples.slice(from, from + size).reduce((low, one) => (one.heapMb < low.heapMb ? one : low)));
-  }
-  return lowest;
+/** What there is much more of at the end, by the name of the constructor. */
+function growth(before: Readonly<Record<string, number>>, after: Readonly<Record<string, number>>): FigureRow[] {
+  return Object.entries(after)
+    .map(([kind, count]) => ({ kind, more: count - (before[kind] ?? 0) }))
+    .filter(({ more }) => more >= GROWTH_SHOWN)
+    .sort((a, b) => b.more - a.more)
+    .map(({ kind, more }) => ({ name: `more objects of ${kind}`, value: more, unit: '' }));
 }
 
-function slopes(
+function slopes<T extends { readonly minute: number }>(
   name: string,
-  samples: readonly Sample[],
-  valueOf: (sample: Sample) => number,
+  samples: readonly T[],
+  valueOf: (sample: T) => number,
   unit: string,
 ): FigureRow[] {
   const xs = samples.map(({ minute }) => minute);
