@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { DEMO } from '../../../src/sandbox/index.js';
+import { buildPackage, builtProgram, startBenchProcess } from '../bench-process.js';
 
 /** Processes of a bench, ended together. */
 export class BenchProcesses {
@@ -35,7 +36,9 @@ export class BenchProcesses {
   async platform(): Promise<{ env: Record<string, string>; gateway: string }> {
     const { restUrl, wsUrl } = (await this.fork('bench-sandbox')).said as { restUrl: string; wsUrl: string };
     const band = { BAND_REST_URL: restUrl, BAND_WS_URL: wsUrl };
-    await this.start('bench-agent', { ...band, AGENT_ID: DEMO.echo.id, API_KEY: DEMO.echo.apiKey });
+    await buildPackage();
+    const echo = { ...band, AGENT_ID: DEMO.echo.id, API_KEY: DEMO.echo.apiKey };
+    this.#children.push((await startBenchProcess(process.execPath, [builtProgram('bench-agent')], echo)).child);
     const options = {
       port: 0,
       store: 'memory',

@@ -1,9 +1,10 @@
 /**
- * An agent that answers `ok` to everything, and writes a dot for each message: `bench-agent.ts`. Where it connects stands
- * in the environment: BAND_REST_URL, BAND_WS_URL, AGENT_ID, API_KEY. Says `online` on a line of its own first.
+ * An agent on the built package that answers `ok` to everything, and writes a dot for each message: `bench-agent.js`.
+ * Where it connects stands in the environment: BAND_REST_URL, BAND_WS_URL, AGENT_ID, API_KEY. Says `online` on a line of
+ * its own first.
  */
-import { GenericAdapter } from '../../../src/adapters/generic.js';
-import { Agent } from '../../../src/agent.js';
+import { Agent } from 'band-gateway';
+import { GenericAdapter } from 'band-gateway/adapters';
 
 const agent = Agent.create({
   adapter: new GenericAdapter(async ({ message, tools }) => {
