@@ -1,5 +1,4 @@
-import { BandConfigError, CleanupIncompleteError } from './base/band-errors.js';
-import type { BandConnectionError } from './base/band-errors.js';
+import { BandConfigError, type BandConnectionError, CleanupIncompleteError } from './base/band-errors.js';
 import { deferred, type Deferred } from './base/async.js';
 import type { CancelTimer } from './base/clock.js';
 import type { Logger } from './base/log.js';
@@ -259,6 +258,7 @@ export class Agent implements AsyncDisposable {
       undo.push(() => this.#registry?.unhost(this));
       await this.runtime.initialize(signal);
       this.#adapter.platform = this.runtime.connection;
+      this.#adapter.watchLink?.(() => this.runtime.linkState?.kind === 'connected');
       undo.push(() => this.#adapter.cleanupAll?.());
       await this.#adapter.onStarted(this.runtime.agentName, this.runtime.agentDescription);
       signal.throwIfAborted();

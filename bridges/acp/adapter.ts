@@ -45,6 +45,7 @@ export class BandACPServerAdapter extends SimpleAdapter {
   readonly #clock: Clock;
   #server: Promise<AcpServer> | null = null;
   #up: AcpServer | null = null;
+  #isLinkUp: (() => boolean) | null = null;
   /** Somebody else's server outlives this adapter's Agent. */
   readonly #isGuest: boolean;
   #rest: BandRest | null = null;
@@ -92,6 +93,12 @@ export class BandACPServerAdapter extends SimpleAdapter {
       sessions: sessions?.size ?? 0,
       prompts: sessions?.openPrompts ?? 0,
     };
+  }
+
+  /** People in a turn hear when the connection is down for a while. */
+  watchLink(isUp: () => boolean): void {
+    this.#isLinkUp = isUp;
+    this.#up?.watchLink(isUp);
   }
 
   override async onStarted(agentName: string, agentDescription: string): Promise<void> {
@@ -167,6 +174,7 @@ export class BandACPServerAdapter extends SimpleAdapter {
       log: this.#log,
       indexStore: this.#ports.indexStore,
     });
+    if (this.#isLinkUp) this.#up.watchLink(this.#isLinkUp);
     return this.#up;
   }
 

@@ -89,6 +89,14 @@ export interface Bridge {
 /** What `bridges/<name>/index.ts` hands the service: how to open one entry, and how to look at it without opening. */
 export interface BridgeModule<Options> {
   open(entry: { readonly name: string; readonly options: Options }, ports: BridgePorts): Promise<Bridge>;
+  /**
+   * Gives a bridge that this module opened the settings that may change while it runs; optional. Connections and work
+   * under way go on.
+   *
+   * @returns names of settings that differ and want a restart, e.g. `a2a.port`; those stay as they were
+   * @throws {GatewayError} `CONFIG_INVALID` for settings that no bridge could start with; nothing has changed then
+   */
+  reload?(bridge: Bridge, entry: { readonly name: string; readonly options: Options }): readonly string[];
   /** Looks at credentials and scopes for `band-gateway check`; makes only reading calls. */
   check(
     entry: { readonly name: string; readonly options: Options },

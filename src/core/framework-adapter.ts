@@ -33,6 +33,11 @@ export interface FrameworkAdapter {
    */
   onConnection?(isConnected: boolean): void;
   /**
+   * Where to look up whether the live connection to the platform is up at the moment, said before `onStarted`;
+   * optional, for an adapter that tells people outside when it is not. Must not throw.
+   */
+  watchLink?(isUp: () => boolean): void;
+  /**
    * False for an adapter whose `onEvent` lasts a moment, such as a bridge: the rooms are not told that it is at work.
    * Left out means true.
    */

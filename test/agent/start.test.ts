@@ -37,6 +37,29 @@ function recordingLock(order: string[]): InstanceLock {
   };
 }
 
+describe('an adapter that watches the connection', () => {
+  it('is told before onStarted where to look, and sees it go down and come back', async () => {
+    const order: string[] = [];
+    let isUp = (): boolean => true;
+    const adapter = plainAdapter(order, {
+      watchLink: (look) => {
+        order.push('watchLink');
+        isUp = look;
+      },
+    });
+    const lab = agentLab({ agent: { adapter } });
+    await lab.agent.start();
+    expect(order.map((step) => step.split(' ')[0])).toEqual(['watchLink', 'onStarted']);
+    const seen = [isUp()];
+    lab.band.link.isUp = false;
+    seen.push(isUp());
+    lab.band.link.isUp = true;
+    seen.push(isUp());
+    await lab.agent.stop();
+    expect([...seen, isUp()]).toEqual([true, false, true, false]);
+  });
+});
+
 describe('Agent.create', () => {
   it('R-001 R-002 makes an agent of the three required options, without any I/O', () => {
     const createLock = vi.fn(() => recordingLock([]));

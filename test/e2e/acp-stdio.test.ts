@@ -214,6 +214,23 @@ describe('band-gateway acp on standard input and output', () => {
     },
   );
 
+  it('P-011 a second signal ends it at once with 1, while the first still waits for Band', async () => {
+    const acp = start({ args: ['--peer', 'echo'] });
+    await acp.initialize();
+    const session = await acp.newSession();
+    // The bridge's own mark hangs, so an orderly stop takes until its limit.
+    world.sandbox.dev.faultRest({ path: '*/processed', callerId: world.editor.id, delayMs: 20_000, times: 5 });
+    acp.ask('session/prompt', { sessionId: session, prompt: [{ type: 'text', text: 'hello' }] });
+    await acp.until(() => acp.said().length > 0, 'the answer');
+    acp.child.kill('SIGTERM');
+    await acp.until(() => acp.stderr.includes('stopping'), 'the stop');
+    const before = performance.now();
+    acp.child.kill('SIGINT');
+    expect(await acp.ended()).toEqual({ code: 1, signal: null });
+    expect(performance.now() - before).toBeLessThan(1_000);
+    world.sandbox.dev.clearFaults();
+  });
+
   it('P-012 without credentials serves on a pipe and says what is missing', async () => {
     const acp = start({ env: { BAND_AGENT_ID: undefined, BAND_API_KEY: '' } });
     const { result } = await acp.initialize();

@@ -10,6 +10,8 @@ export class FakeLink implements BandLink {
   readonly joined = new Set<string>();
   readonly joins: string[] = [];
   readonly leaves: string[] = [];
+  /** Those that the platform hears of. */
+  readonly leavesWhileUp: string[] = [];
   readonly #queue = new EventQueue();
   readonly #closed = deferred<GatewayError | null>();
   readonly #refused = new Map<string, { times: number; error: GatewayError }>();
@@ -58,6 +60,7 @@ export class FakeLink implements BandLink {
 
   async leave(topic: string): Promise<void> {
     this.leaves.push(topic);
+    if (!this.isClosed) this.leavesWhileUp.push(topic);
     await Promise.resolve();
     this.joined.delete(topic);
   }

@@ -21,6 +21,5 @@ export const createRuntimeAgent: AgentMaker = (server, credentials, conflict, de
     },
     { clock: deps.clock, log: (name) => deps.log.child({ logger: name }) },
   );
-  server.watchLink(() => agent.runtime.linkState?.kind === 'connected');
   return Promise.resolve(agent);
 };
