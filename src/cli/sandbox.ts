@@ -1,4 +1,6 @@
+import path from 'node:path';
 import { systemClock } from '../base/clock.js';
+import { isGatewayError } from '../base/errors.js';
 import { createRedactor } from '../base/redact.js';
 import { namedSettings, withoutPrefix } from '../config/names.js';
 import { flagHelp } from '../config/describe.js';
@@ -6,10 +8,11 @@ import { loadConfig, readDotenv } from '../config/load.js';
 import { ConfigError } from '../config/problems.js';
 import { serviceSettings } from '../config/settings.js';
 import { createConsole } from '../sandbox/console/index.js';
-import { DEMO, startSandbox } from '../sandbox/index.js';
-import { parseArgs } from './args.js';
+import { startSandbox } from '../sandbox/index.js';
+import { parseArgs, type CommandFlag } from './args.js';
 import { wrongUse, type Command } from './command.js';
 import { runUntilSignal } from './run-until-signal.js';
+import { DEMO_WORLD, readKnownSeed, seedProblem } from './sandbox-seed.js';
 import { createServiceLog } from './service-log.js';
 import { startFailure } from './start-failure.js';
 
@@ -17,14 +20,20 @@ const SETTINGS = withoutPrefix(namedSettings(serviceSettings.tree), 'sandbox').f
   ['sandbox', 'log_level', 'log_file'].includes(path[0] ?? ''),
 );
 
+const SEED_FLAG: CommandFlag = {
+  name: 'seed',
+  value: 'FILE',
+  help: 'YAML or JSON with the users and agents to begin with instead of the demo; a folder with rooms in it keeps its own.',
+};
+
 const STOP_DEADLINE_MS = 5_000;
 
 /** `sandbox`: the embedded platform alone, for developing an agent or an adapter against. */
 export const sandboxCommand: Command = {
-  usage: 'sandbox [--host 127.0.0.1] [--port 4000] [--data DIR]',
+  usage: 'sandbox [--host 127.0.0.1] [--port 4000] [--data DIR] [--seed FILE]',
   summary: 'Run the embedded platform alone: REST, socket and a console, with nobody connected yet.',
   async run(args, world) {
-    const { settings, problems, positionals } = parseArgs(args, { settings: SETTINGS, own: [] });
+    const { settings, problems, positionals, own } = parseArgs(args, { settings: SETTINGS, own: [SEED_FLAG] });
     const wrong = [...problems, ...positionals.map((word) => `${word} is one word too many`)];
     if (wrong.length > 0) return wrongUse(world, 'sandbox', wrong);
     let service;
@@ -47,16 +56,20 @@ export const sandboxCommand: Command = {
     const log = createServiceLog(service, createRedactor());
     const { host, port, data } = service.sandbox;
     let sandbox;
+    let known = DEMO_WORLD;
     try {
+      if (typeof own['seed'] === 'string') known = await readKnownSeed(path.resolve(world.cwd, own['seed']));
       sandbox = await startSandbox({
         host,
         port,
         dataDir: data ?? null,
         clock: systemClock,
         log,
-        extraRoutes: createConsole({ apiKey: DEMO.user.apiKey }),
+        seed: known.seed,
+        extraRoutes: createConsole(known.consoleKey === null ? {} : { apiKey: known.consoleKey }),
       });
     } catch (error) {
+      if (isGatewayError(error, 'SANDBOX_REFUSED')) return wrongUse(world, 'sandbox', [seedProblem(error)]);
       return startFailure(world, 'sandbox', error, port);
     }
     const running = sandbox;
@@ -69,16 +82,16 @@ export const sandboxCommand: Command = {
         `  BAND_REST_URL=${running.restUrl}`,
         `  BAND_WS_URL=${running.wsUrl}`,
         '',
-        'Agents without a process, free for yours:',
-        ...[DEMO.editor, DEMO.helpdesk].map(
-          ({ handle, id, apiKey }) => `  ${handle}  BAND_AGENT_ID=${id} BAND_API_KEY=${apiKey}`,
-        ),
+        ...known.lines(running.dev.state()),
         '',
       ].join('\n'),
     );
     return await ended;
   },
-  help: () => Promise.resolve(`\n${flagHelp(SETTINGS).join('\n')}`),
+  help: () => {
+    const seed = `  --${SEED_FLAG.name} ${SEED_FLAG.value ?? ''}\n      ${SEED_FLAG.help}`;
+    return Promise.resolve(`\n${seed}\n${flagHelp(SETTINGS).join('\n')}`);
+  },
 };
 
 /** The variables that this command reads; what else is set belongs to agents. */

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { killPrograms, startProgram, type RunningProgram } from '../support/program.js';
@@ -118,5 +119,42 @@ describe('the sandbox alone', () => {
     await program.until(/demo\/helpdesk/);
     expect((await fetch(`${url}/health`)).status).toBe(200);
     await endsWell(program);
+  });
+
+  it('begins with the users and agents of a seed file, and prints a key for each agent', async () => {
+    const cwd = await tempFolder();
+    const agents = `agents:
+  - { owner_handle: ada, name: Night Watch, description: Looks after things }
+  - { owner_handle: ada, name: Keyed, description: Has a key, api_key: band_a_given }
+`;
+    writeFileSync(path.join(cwd, 'seed.yaml'), `users: [{ handle: ada, name: Ada L }]\n${agents}`);
+    const start = (seed: string) => startProgram(['sandbox', '--port', '0', '--data', 'data', '--seed', seed], { cwd });
+    const program = start('seed.yaml');
+    const [, url = ''] = await program.until(/BAND_REST_URL=(\S+)/);
+    const [, id = '', key = ''] = await program.until(/ada\/night-watch {2}BAND_AGENT_ID=(\S+) BAND_API_KEY=(\S+)/);
+    await program.until(/ada\/keyed {2}BAND_AGENT_ID=\S+ BAND_API_KEY=band_a_given/);
+    const me = await fetch(`${url}/api/v1/agent/me`, { headers: { 'x-api-key': key } });
+    expect(await me.json()).toMatchObject({ data: { id, name: 'Night Watch' } });
+    expect(program.said.out).not.toContain('demo/');
+    await endsWell(program);
+
+    writeFileSync(path.join(cwd, 'other.yaml'), 'users: [{ handle: bob, name: Bob }]');
+    const again = start('other.yaml');
+    await again.until(/The folder has its own users and agents: .*other\.yaml was not used/);
+    await endsWell(again);
+  });
+
+  it.each([
+    ['is not there', null, /seed\.yaml cannot be read\. ENOENT/],
+    ['is no YAML', 'users: [', /seed\.yaml cannot be read\. .*at line 1, column \d+/],
+    ['has wrong fields', 'users: [{ handle: ada }]\nagent: []\n', /is not valid:[\s\S]*agent[\s\S]*users\[0\]\.name/],
+    ['has a handle twice', 'users: [{ handle: a, name: A }, { handle: a, name: B }]', /Handle is taken/],
+  ])('refuses a seed file that %s, with what is wrong, and ends with 2', async (_, content, problem) => {
+    const cwd = await tempFolder();
+    if (content !== null) writeFileSync(path.join(cwd, 'seed.yaml'), content);
+    const program = startProgram(['sandbox', '--port', '0', '--seed', 'seed.yaml'], { cwd });
+    expect(await program.ended).toBe(2);
+    expect(program.said.err).toMatch(problem);
+    expect(program.said.out).toBe('');
   });
 });
