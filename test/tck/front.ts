@@ -31,7 +31,8 @@ const MESSAGE_ID = /("message_?[iI]d"\s*:\s*")([^"]{1,200})(")/g;
 export function startFront(options: FrontOptions): Promise<Server> {
   const server = createServer((request, response) => {
     forward(request, response, options).catch((error: unknown) => {
-      console.error(error);
+      // A reader that left has taken the gateway's answer with it.
+      if (!response.destroyed) console.error(error);
       response.destroy();
     });
   });
