@@ -39,6 +39,8 @@ export async function run(): Promise<Figure> {
     await agent.start();
     await sleep(5_000);
     const before = await anonymousMegabytes();
+    const heapBefore = heapMegabytes();
+    const timersBefore = openTimers();
     let sent = 0;
     const begun = performance.now();
     while (performance.now() - begun < SECONDS * 1_000) {
@@ -65,6 +67,9 @@ export async function run(): Promise<Figure> {
         { name: 'post to handler, median', value: at(0.5), unit: 'ms' },
         { name: 'post to handler, 99 %', value: at(0.99), unit: 'ms' },
         { name: 'anonymous memory, end − begin', value: (await anonymousMegabytes()) - before, unit: 'MB' },
+        { name: 'heap, end − begin', value: heapMegabytes() - heapBefore, unit: 'MB' },
+        { name: 'open timers, begin', value: timersBefore, unit: '' },
+        { name: 'open timers, end', value: openTimers(), unit: '' },
       ],
     };
   } finally {
@@ -78,5 +83,12 @@ async function anonymousMegabytes(): Promise<number> {
   const status = await readFile('/proc/self/status', 'utf8');
   return Number(/RssAnon:\s+(\d+)/.exec(status)?.[1]) / 1_024;
 }
+
+function heapMegabytes(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed / 1_048_576;
+}
+
+const openTimers = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -61,7 +61,10 @@ it('P-081 an editor of an agent in the service is told as well when the connecti
   push({ jsonrpc: '2.0', id: 3, method: 'session/prompt', params: { sessionId, prompt } });
   while (!world.room(sessionId).messages.some(({ messageType }) => messageType === 'text')) await turn();
 
-  const notices = () => frames.flatMap((frame) => updateOf(frame) ?? []).filter(({ title }) => title.includes('is down'));
+  const notices = () =>
+    frames
+      .flatMap((frame) => updateOf(frame) ?? [])
+      .filter(({ sessionUpdate, title }) => sessionUpdate === 'notice' && title.includes('is down'));
   await clock.advance(20_000);
   expect(notices()).toEqual([]);
   world.sandbox.dev.faultUpgrades({ mode: 'hold', principalId: world.editor.id });
