@@ -53,7 +53,7 @@ const OPTION_NAMES: ReadonlySet<string> = new Set(Object.keys(a2aSettings.tree).
  * One request: HTTP door → task engine (stored) → room; back: runtime → `onMessage` → task engine → client.
  */
 export class A2AGatewayAdapter extends SimpleAdapter {
-  readonly options: A2AOptions;
+  #options: A2AOptions;
   readonly #ports: A2APorts;
   #running: RunningGateway | null = null;
   #starting = false;
@@ -69,8 +69,13 @@ export class A2AGatewayAdapter extends SimpleAdapter {
   constructor(options: A2AOptionsInput = {}, ports: A2APorts = {}) {
     const unknown = Object.entries(options).filter(([name]) => !OPTION_NAMES.has(name));
     super(Object.fromEntries(unknown));
-    this.options = parseOptions(a2aSettings, options, 'A2AGatewayAdapter');
+    this.#options = parseOptions(a2aSettings, options, 'A2AGatewayAdapter');
     this.#ports = ports;
+  }
+
+  /** The settings it was made with, or those it read last. */
+  get options(): A2AOptions {
+    return this.#options;
   }
 
   /** A message is handed on in a millisecond, so the rooms are not told of work. */
@@ -106,6 +111,21 @@ export class A2AGatewayAdapter extends SimpleAdapter {
     } finally {
       this.#starting = false;
     }
+  }
+
+  /**
+   * Takes over the peers' overrides, the API keys and the limits; open streams and waiting requests go on.
+   *
+   * @param options - all settings, as the constructor takes them
+   * @returns names of settings that differ and want a restart, e.g. `a2a.port`
+   * @throws {ValidationError} for a bad value
+   * @throws {GatewayError} `CONFIG_INVALID` for settings that no gateway could start with; nothing has changed then
+   */
+  reload(options: A2AOptionsInput): readonly string[] {
+    const next = parseOptions(a2aSettings, options, 'A2AGatewayAdapter');
+    const restarts = this.#running?.reload(next) ?? [];
+    this.#options = next;
+    return restarts;
   }
 
   override async onMessage(

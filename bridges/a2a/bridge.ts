@@ -22,6 +22,11 @@ export const a2aBridge: BridgeModule<A2AOptions> = {
     return createBridge(adapter, ports);
   },
 
+  reload({ adapter }, { options }) {
+    if (!(adapter instanceof A2AGatewayAdapter)) throw new TypeError('this bridge is not an A2A gateway');
+    return adapter.reload(options);
+  },
+
   check: ({ options }) => Promise.resolve(findingsOf(options)),
 };
 

@@ -23,8 +23,9 @@ import { createHandler } from './handler.js';
 import { createListener } from './http/listener.js';
 import { listenOn, type OwnServer } from './http/own-server.js';
 import { isNetwork } from './http/proxy.js';
-import { createRequestSchemas } from './parse.js';
+import { createRequestSchemas, type RequestSchemas } from './parse.js';
 import { PeerDirectory } from './peers/directory.js';
+import { changeable, takeOver } from './reload.js';
 import type { A2AOptions } from './settings.js';
 
 export interface GatewayDeps {
@@ -56,6 +57,13 @@ export interface RunningGateway {
   readonly url: string;
   /** The port of its own listener; null on the common server. */
   readonly port: number | null;
+  /**
+   * Takes over from `next` what {@link takeOver} names; work under way goes on.
+   *
+   * @returns other settings that differ; they want a restart
+   * @throws {GatewayError} `CONFIG_INVALID`; nothing has changed then
+   */
+  reload(next: A2AOptions): readonly string[];
   /** Refuses new requests, ends waits and streams, lets steps under way finish, and stops listening. */
   stop(): Promise<void>;
 }
@@ -104,7 +112,8 @@ export function checkOptions(options: A2AOptions, shared: boolean): void {
  * @throws {GatewayError} `CONFIG_INVALID`, `PORT_IN_USE`, and what the store throws
  */
 export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
-  const { options, store, clock, log, metrics, http } = deps;
+  const { store, clock, log, metrics, http } = deps;
+  const options = changeable(deps.options);
   checkOptions(options, http !== null);
   if (options.auth.anonymous === 'always') {
     log.warn('a2a.auth.anonymous is always: whoever reaches the address may use every peer');
@@ -130,7 +139,7 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
     log,
     selfId: deps.agentId,
     deadlineMs: options.dispatchDeadlineMs,
-    singlePrincipal: auth.single,
+    isSinglePrincipal: () => auth.single,
   });
   const directory = new PeerDirectory({
     rest,
@@ -147,6 +156,7 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
   });
   const engine: TaskEngine = new TaskEngine({
     ...deps,
+    options,
     keys,
     rest,
     health,
@@ -155,7 +165,8 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
     findBinding: (owner, contextId) => bindings.find(owner, contextId),
   });
   const cards = new CardBook(store, keys, clock);
-  const schemas = createRequestSchemas(options.limits);
+  let limited = createRequestSchemas(options.limits);
+  const schemas: RequestSchemas = { parse: (...request) => limited.parse(...request) };
   let ownUrl = '';
   const publicUrl = options.publicUrl?.replace(/\/+$/, '');
   const cardContext = (baseUrl: string): CardContext => ({
@@ -238,6 +249,15 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
     health,
     url,
     port: server?.port ?? null,
+    reload(next) {
+      checkOptions(next, http !== null);
+      const restarts = takeOver(options, next);
+      auth.reload(options.auth.apiKeys);
+      limited = createRequestSchemas(options.limits);
+      directory.republish();
+      log.info({ restarts }, 'a2a settings were read again');
+      return restarts;
+    },
     async stop() {
       await engine.stop(options.shutdownMs);
       work.abort(new GatewayError('A2A_STOPPING'));

@@ -135,6 +135,9 @@ export const a2aSettings = settingsGroup('a2a', {
   max_message_chars: setting(conversation.max_message_chars.default(200_000), {
     help: 'Characters that one request may post into a room.',
   }),
+  room_title: setting(z.string().min(1).max(500).optional(), {
+    help: 'Title of new rooms; `{peer}` and `{context}` stand for the names of both, cut to 120 characters.',
+  }),
   files: {
     inline_chars: setting(positiveInt.default(20_000), { help: 'Characters of a text file that are inlined.' }),
   },

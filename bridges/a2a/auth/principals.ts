@@ -33,6 +33,8 @@ export interface Authenticator {
   readonly configured: boolean;
   /** Whether one principal only can ever call. */
   readonly single: boolean;
+  /** Takes other API keys from now on. */
+  reload(apiKeys: A2AOptions['auth']['apiKeys']): void;
   /** @throws {GatewayError} `A2A_UNAUTHENTICATED`, the same for a missing, unknown, wrong and expired credential */
   authenticate(request: IncomingMessage): Promise<Principal>;
 }
@@ -44,8 +46,7 @@ export interface AuthDeps {
 }
 
 export function createAuthenticator({ options, clock, jwt }: AuthDeps): Authenticator {
-  const keys = createKeyRing(options.apiKeys, clock);
-  const configured = keys.size > 0 || jwt !== null;
+  let keys = createKeyRing(options.apiKeys, clock);
   const header = options.apiKeyHeader.toLowerCase();
 
   const refuse = (tokenSent: boolean): GatewayError => {
@@ -55,8 +56,15 @@ export function createAuthenticator({ options, clock, jwt }: AuthDeps): Authenti
   };
 
   return {
-    configured,
-    single: !configured || (jwt === null && keys.names.size === 1 && options.anonymous === 'never'),
+    get configured() {
+      return keys.size > 0 || jwt !== null;
+    },
+    get single() {
+      return !this.configured || (jwt === null && keys.names.size === 1 && options.anonymous === 'never');
+    },
+    reload(apiKeys) {
+      keys = createKeyRing(apiKeys, clock);
+    },
     async authenticate(request) {
       const own = request.headersDistinct[header];
       const authorization = request.headersDistinct['authorization'];

@@ -1,3 +1,4 @@
+import { LIMITS_EXTENSION } from '../extensions.js';
 import type { PublishedPeer } from '../peers/directory.js';
 import type { A2AOptions } from '../settings.js';
 
@@ -82,8 +83,6 @@ export function extendedCard(card: CardJson, peer: PublishedPeer, options: A2AOp
     },
   };
 }
-
-const LIMITS_EXTENSION = 'urn:band-gateway:a2a:limits';
 
 interface Interface {
   readonly binding: string;

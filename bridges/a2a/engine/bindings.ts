@@ -18,7 +18,7 @@ export interface BindingsDeps {
   /** Longest wait of a request for the end of the search. */
   readonly deadlineMs: number;
   /** Rooms that the Python reference bound name no owner; they count only where there is a single principal. */
-  readonly singlePrincipal: boolean;
+  readonly isSinglePrincipal: () => boolean;
 }
 
 /** Stands for the missing owner in rooms of the reference. */
@@ -68,8 +68,8 @@ export class Bindings {
    */
   async find(owner: string, contextId: string): Promise<FoundBinding | null> {
     if (!this.#done) await this.#wait();
-    const { store, keys, singlePrincipal } = this.#deps;
-    for (const tag of singlePrincipal ? [ownerTag(owner), NO_OWNER] : [ownerTag(owner)]) {
+    const { store, keys, isSinglePrincipal } = this.#deps;
+    for (const tag of isSinglePrincipal() ? [ownerTag(owner), NO_OWNER] : [ownerTag(owner)]) {
       const stored = await store.get(keys.found(tag, contextId));
       if (stored) return readJson(stored.value, foundBindingSchema);
     }

@@ -16,6 +16,8 @@ export interface DispatchDeps {
   readonly clock: Clock;
   readonly selfId: string;
   readonly deadlineMs: number;
+  /** Template of the titles of new rooms; undefined for none. */
+  readonly roomTitle: string | undefined;
   readonly random: () => number;
 }
 
@@ -139,7 +141,7 @@ export class Dispatcher {
 
   async #postSteps(post: Post, progress: Progress, signal: AbortSignal): Promise<Posted> {
     const { context, peer } = post;
-    const roomId = await this.#room(context, signal);
+    const roomId = await this.#room(context, peer, signal);
     post.onRoom(roomId);
     let found = post.lookFirst ? await this.#tries(signal, () => this.#look(post, roomId, signal)) : NOTHING;
     if (found.bandMessageId !== null) return { kind: 'posted', bandMessageId: found.bandMessageId };
@@ -171,7 +173,7 @@ export class Dispatcher {
     return { kind: 'posted', bandMessageId: found.bandMessageId };
   }
 
-  #room(context: Context, signal: AbortSignal): Promise<string> {
+  #room(context: Context, peer: PublishedPeer, signal: AbortSignal): Promise<string> {
     const known = context.record.roomId;
     if (known !== null) return Promise.resolve(known);
     return this.#rooms.hold(
@@ -179,7 +181,10 @@ export class Dispatcher {
       async () => {
         const meanwhile = context.record.roomId;
         if (meanwhile !== null) return meanwhile;
-        const room = await this.#tries(signal, () => this.#deps.rest.createChat({}, { signal }));
+        const title = titleOf(this.#deps.roomTitle, peer.name, context.record.contextId);
+        const room = await this.#tries(signal, () =>
+          this.#deps.rest.createChat(title === '' ? {} : { title }, { signal }),
+        );
         await this.#deps.contexts.bindRoom(context, room.id);
         return room.id;
       },
@@ -299,6 +304,16 @@ export class Dispatcher {
     // A marker that another one followed without a text of its own is no longer the last: it is written again.
     return { marked: marked && isOurs, bandMessageId: null };
   }
+}
+
+const MAX_TITLE_CHARS = 120;
+
+/** A room's title by its template; empty for none. Nothing in it breaks a line, whatever names hold. */
+function titleOf(template: string | undefined, peer: string, contextId: string): string {
+  const names: Readonly<Record<string, string>> = { peer, context: contextId };
+  const text = (template ?? '').replace(/\{(peer|context)\}/g, (_, name: string) => names[name] ?? '');
+  const oneLine = text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').trim();
+  return Array.from(oneLine).slice(0, MAX_TITLE_CHARS).join('').trim();
 }
 
 function mentions(

@@ -27,6 +27,7 @@ export class LaneWorker {
       clock,
       selfId: self.id,
       deadlineMs: options.dispatchDeadlineMs,
+      roomTitle: options.roomTitle,
       random,
     });
     core.kick = (lane) => {

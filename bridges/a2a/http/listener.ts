@@ -8,6 +8,7 @@ import type { Metrics } from '../../../src/base/metrics.js';
 import { ANONYMOUS, mayUse, type Authenticator, type Principal, type Scope } from '../auth/principals.js';
 import type { Call } from '../call.js';
 import { refusal, restErrorBody, rpcErrorBody, toWireError } from '../errors.js';
+import { activeExtensions, extensionsHeader, LIMITS_EXTENSION } from '../extensions.js';
 import type { Method, RequestSchemas } from '../parse.js';
 import type { PeerDirectory, Resolved } from '../peers/directory.js';
 import type { A2AOptions } from '../settings.js';
@@ -60,6 +61,8 @@ const STREAMS: ReadonlySet<Method> = new Set<Method>(['SendStreamingMessage', 'S
 /** What can still be asked about a peer that is gone. */
 const READS: ReadonlySet<Method> = new Set<Method>(['GetTask', 'ListTasks']);
 
+const HALF_CLOSED_WAIT_MS = 60_000;
+
 type Style = 'rpc' | 'rest';
 
 /** A caller at a peer's address, after the steps that need no body. */
@@ -78,8 +81,9 @@ interface Admitted {
 export function createListener(deps: ListenerDeps): HttpListener {
   const { options, clock, metrics } = deps;
   const originOf = createOriginReader(options.trustProxy);
-  const addressRate = new RateLimit(options.limits.ipRatePerMin, options.limits.ipRatePerMin, clock);
-  const principalRate = new RateLimit(options.limits.ratePerMin, options.limits.burst, clock);
+  const { limits } = options;
+  const addressRate = new RateLimit(() => ({ perMinute: limits.ipRatePerMin, burst: limits.ipRatePerMin }), clock);
+  const principalRate = new RateLimit(() => ({ perMinute: limits.ratePerMin, burst: limits.burst }), clock);
   const slots = new StreamSlots(options.limits, metrics);
   const requests = metrics.counter('band_a2a_requests_total', 'Requests, by method, dialect, transport and outcome', [
     'method',
@@ -223,6 +227,9 @@ export function createListener(deps: ListenerDeps): HttpListener {
       caller.abort();
     };
     response.once('close', onClose);
+    const letGo = STREAMS.has(method) ? null : patience(exchange, onClose);
+    const active = activeExtensions(exchange.request, deps.cards.context('').extendedCard ? [LIMITS_EXTENSION] : []);
+    if (active.length > 0) response.setHeader(extensionsHeader(dialect), active.join(', '));
     let outcome = 'error';
     try {
       const answer = await run({
@@ -253,9 +260,28 @@ export function createListener(deps: ListenerDeps): HttpListener {
       outcome = 'ok';
     } finally {
       response.off('close', onClose);
+      letGo?.();
       release?.();
       requests.inc({ method, dialect, transport, outcome });
     }
+  }
+
+  /**
+   * A caller that closed its half may still read, or may be gone for good: it is waited for a while and then answered
+   * with what there is, which lets go of either.
+   */
+  function patience({ request }: Exchange, giveUp: () => void): () => void {
+    const { socket } = request;
+    let cancel: () => void = () => undefined;
+    const onHalfClosed = (): void => {
+      cancel = clock.after(HALF_CLOSED_WAIT_MS, giveUp);
+    };
+    socket.once('end', onHalfClosed);
+    if (socket.readableEnded) onHalfClosed();
+    return () => {
+      socket.off('end', onHalfClosed);
+      cancel();
+    };
   }
 
   function requireKnown(resolved: Resolved, method: Method): void {

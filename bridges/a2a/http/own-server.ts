@@ -10,22 +10,32 @@ export interface OwnServer {
   close(): Promise<void>;
 }
 
-const HEADERS_TIMEOUT_MS = 15_000;
-/** Headers and body together; the body has a deadline of its own. A running stream has received its request. */
-const REQUEST_TIMEOUT_MS = 50_000;
-const TIMEOUT_CHECK_MS = 1_000;
+export interface ServerTimeouts {
+  readonly headersTimeoutMs: number;
+  /** Headers and body together; the body has a deadline of its own. A running stream has received its request. */
+  readonly requestTimeoutMs: number;
+  /** How often Node looks for requests that take too long. */
+  readonly checkEveryMs: number;
+}
+
+const TIMEOUTS: ServerTimeouts = { headersTimeoutMs: 15_000, requestTimeoutMs: 50_000, checkEveryMs: 1_000 };
 
 /**
  * A listener of the bridge's own, for an adapter that runs as a library.
  *
  * @throws {GatewayError} `PORT_IN_USE`, with the address in its text
  */
-export async function listenOn(host: string, port: number, listener: HttpListener): Promise<OwnServer> {
+export async function listenOn(
+  host: string,
+  port: number,
+  listener: HttpListener,
+  timeouts = TIMEOUTS,
+): Promise<OwnServer> {
   const server = createServer(
     {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      headersTimeout: timeouts.headersTimeoutMs,
+      requestTimeout: timeouts.requestTimeoutMs,
+      connectionsCheckingInterval: timeouts.checkEveryMs,
     },
     listener,
   );

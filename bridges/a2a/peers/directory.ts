@@ -52,6 +52,8 @@ export class PeerDirectory {
   readonly #deps: DirectoryDeps;
   readonly #slugs = new Map<string, SlugRecord>();
   readonly #misses = new Map<string, number>();
+  /** Published peers as Band lists them. */
+  readonly #listed = new Map<string, Peer>();
   #peers = new Map<string, PublishedPeer>();
   #aliases = new Map<string, string>();
   readonly #firstRead = deferred();
@@ -129,6 +131,14 @@ export class PeerDirectory {
     void this.#readOnDemand();
   }
 
+  /** Publishes all peers anew, by settings that have changed. */
+  republish(): void {
+    for (const peer of [...this.#peers.values()]) {
+      const listed = this.#listed.get(peer.id);
+      if (listed) this.#peers.set(peer.id, this.#publish(peer, listed, peer.slug));
+    }
+  }
+
   /** Takes a peer off at once: Band no longer knows it. */
   remove(peerId: string): void {
     if (!this.#peers.delete(peerId)) return;
@@ -195,9 +205,12 @@ export class PeerDirectory {
     }
     const before = this.#peers;
     this.#peers = new Map();
-    for (const one of wanted)
+    for (const one of wanted) {
+      this.#listed.set(one.id, one.peer);
       this.#peers.set(one.id, this.#publish(one, one.peer, assignments.get(one.id)?.record.slug));
+    }
     for (const peer of kept) this.#peers.set(peer.id, peer);
+    for (const peerId of this.#listed.keys()) if (!this.#peers.has(peerId)) this.#listed.delete(peerId);
     this.#index();
     this.#ready = true;
     this.#firstRead.resolve();

@@ -237,6 +237,37 @@ describe('the HTTP door', () => {
     expect([answer.status, answer.body.error.code]).toEqual([415, -32600]);
   });
 
+  it('A-127 extensions are named by either header; known ones are active and echoed, others are ignored', async () => {
+    await open({ extendedCard: 'always' });
+    const limits = 'urn:band-gateway:a2a:limits';
+    const echoed = async (name: string, value: string, version: string | null) => {
+      const method = version === null ? 'tasks/get' : 'GetTask';
+      const { headers } = await lab.client.rpc('helper', method, { id: 'x' }, { version, headers: { [name]: value } });
+      return [headers.get('a2a-extensions'), headers.get('x-a2a-extensions')];
+    };
+    expect(await echoed('a2a-extensions', `https://x.example/ext, ${limits} ,${limits}`, '1.0')).toEqual([
+      limits,
+      null,
+    ]);
+    expect(await echoed('x-a2a-extensions', limits, '1.0')).toEqual([limits, null]);
+    expect(await echoed('x-a2a-extensions', limits, null)).toEqual([null, limits]);
+    expect(await echoed('a2a-extensions', 'https://x.example/ext,,%,', '1.0')).toEqual([null, null]);
+    expect(await echoed('a2a-extensions', `${'x,'.repeat(40)}${limits}`, '1.0')).toEqual([null, null]);
+    await lab.close();
+    await open({ extendedCard: 'off' });
+    expect(await echoed('a2a-extensions', limits, '1.0')).toEqual([null, null]);
+  });
+
+  it('A-065 answers go out as they are, whatever coding a client would take', async () => {
+    await open();
+    const coded = { 'accept-encoding': 'gzip, br' };
+    const json = await lab.client.rpc('helper', 'ListTasks', {}, { headers: coded });
+    const stream = await lab.client.stream('helper', 'SendStreamingMessage', message('x'), { headers: coded });
+    expect([json.status, json.headers.get('content-encoding')]).toEqual([200, null]);
+    expect((await stream.next())?.result.task.status.state).toBe('TASK_STATE_SUBMITTED');
+    await stream.cancel();
+  });
+
   it('A-066 a trailing slash changes nothing', async () => {
     await open();
     for (const path of ['/peers', '/agents/helper', '/agents/helper/tasks', '/agents/helper/.well-known/agent.json']) {

@@ -100,6 +100,26 @@ describe('a send', () => {
     expect(await contextOf(other)).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  it('A-156 titles a new room by its template, in one line of at most 120 characters', async () => {
+    lab = await a2aLab({ options: { roomTitle: '{peer}: {context} {peer} {other}' } });
+    await lab.submit('hi', { contextId: 'trip 7' });
+    await lab.posted(1);
+    await lab.submit('hi', { contextId: '😀'.repeat(150) });
+    await lab.posted(2);
+    lab.rooms.peers = [{ ...HELPER, name: 'Help\r\ner\u0000' }];
+    await lab.clock.advance(60_000);
+    await lab.submit('hi', { contextId: 'c' });
+    await lab.posted(3);
+    const titles = lab.rooms.writes
+      .filter(({ call }) => call === 'POST /chats')
+      .map(({ body }) => (body as { chat: { title: string } }).chat.title);
+    expect(titles).toEqual([
+      'Helper: trip 7 Helper {other}',
+      `Helper: ${'😀'.repeat(112)}`,
+      'Help er : c Help er  {other}',
+    ]);
+  });
+
   it('A-144 two first messages of one new context make one room', async () => {
     lab = await a2aLab();
     await Promise.all([lab.submit('a', { contextId: 'c' }), lab.submit('b', { contextId: 'c' }, 'weather-bot')]);

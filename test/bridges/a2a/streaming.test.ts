@@ -183,6 +183,47 @@ describe('a stream', () => {
     socket.destroy();
   });
 
+  const halfClosed = (method: string, params: object) => {
+    const { port } = new URL(lab.client.base);
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const socket = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true });
+    let seen = '';
+    socket.on('data', (chunk: Buffer) => (seen += chunk.toString('utf8')));
+    const over = new Promise<string>((resolve) =>
+      socket.once('end', () => {
+        socket.destroy();
+        resolve(seen);
+      }),
+    );
+    socket.end(
+      `POST /agents/helper HTTP/1.1\r\nhost: x\r\na2a-version: 1.0\r\nx-api-key: ${KEY}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    return over;
+  };
+
+  it('A-248 a client that closes its half and waits for the end of a task gets it', async () => {
+    lab = await a2aLab();
+    const over = halfClosed('SendMessage', message('x'));
+    await lab.posted(1);
+    await lab.clock.advance(59_000);
+    await lab.reply('done');
+    expect(await over).toContain('TASK_STATE_COMPLETED');
+  });
+
+  it('A-248 one that may be gone for good is answered after a minute with the task as it stands', async () => {
+    lab = await a2aLab();
+    const over = halfClosed('SendMessage', message('x'));
+    await lab.posted(1);
+    const [task] = [...lab.engine.book.openTasks()];
+    await lab.until(() => task?.watchers.size === 1 && task.row.posted === 1);
+    await lab.until(() => lab.clock.pending > 0);
+    for (let n = 0; n < 61; n += 1) await lab.clock.advance(1_000);
+    expect(await over).toContain('TASK_STATE_WORKING');
+    expect(task?.watchers.size).toBe(0);
+    await lab.reply('done');
+    expect(lab.engine.held.tasks).toBe(0);
+  });
+
   it('A-249 in 0.3 every event has its kind, and the last one alone is final', async () => {
     lab = await a2aLab();
     const older = { version: null };
