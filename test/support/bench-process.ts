@@ -8,12 +8,13 @@ import { promisify } from 'node:util';
 
 const BUILD_TIMEOUT_MS = 180_000;
 const START_TIMEOUT_MS = 60_000;
+const COMPLAINT_CHARS = 4_000;
 const CLOCK_TICKS_PER_SECOND = 100;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** A program that a bench measures from outside. */
 export interface BenchProcess {
-  readonly child: ChildProcessByStdio<null, Readable, null>;
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
   /** What it said first, when it began to work. */
   readonly said: string;
 }
@@ -35,13 +36,17 @@ export async function startBenchProcess(
 ): Promise<BenchProcess> {
   const child = spawn(command, args, {
     env: { PATH: process.env['PATH'], LANG: 'C.UTF-8', ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let complaints = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    complaints = (complaints + chunk.toString()).slice(-COMPLAINT_CHARS);
   });
   const said = await new Promise<string>((resolve, reject) => {
     let text = '';
     const fail = (why: string) => {
       child.kill('SIGKILL');
-      reject(new Error(`${args.join(' ')} ${why}`));
+      reject(new Error(`${args.join(' ')} ${why}: ${complaints}`));
     };
     const timer = setTimeout(fail, START_TIMEOUT_MS, `said nothing in ${START_TIMEOUT_MS} ms`);
     const ended = (code: number | null) => {
