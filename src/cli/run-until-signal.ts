@@ -7,7 +7,9 @@ export interface RunUntilSignalOptions {
   readonly log: Logger;
   /** Ends everything in order. */
   readonly stop: () => Promise<void>;
-  /** Longest time that may take; past it the process ends anyway. */
+  /** What SIGHUP asks for instead of an end. One at a time; its failure is logged and changes nothing. */
+  readonly reload?: () => Promise<void>;
+  /** Longest time that stopping may take; past it the process ends anyway. */
   readonly deadlineMs: number;
 }
 
@@ -17,10 +19,19 @@ export interface RunUntilSignalOptions {
  *
  * @returns 0 after an orderly end, 1 when it failed or took longer than the deadline
  */
-export async function runUntilSignal({ world, log, stop, deadlineMs }: RunUntilSignalOptions): Promise<ExitCode> {
+export async function runUntilSignal(options: RunUntilSignalOptions): Promise<ExitCode> {
+  const { world, log, stop, reload, deadlineMs } = options;
   return await new Promise<ExitCode>((resolve) => {
     let signals = 0;
+    let reloading = Promise.resolve();
     const stopListening = world.onSignal((signal) => {
+      if (signal === 'SIGHUP' && reload) {
+        if (signals > 0) return;
+        reloading = reloading.then(reload).catch((error: unknown) => {
+          log.error({ err: toError(error) }, 'the settings could not be read again; everything stays as it was');
+        });
+        return;
+      }
       signals += 1;
       if (signals > 1) {
         log.warn({ signal }, 'second signal: ending at once');

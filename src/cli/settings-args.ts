@@ -17,7 +17,13 @@ export const CONFIG_FLAG: CommandFlag = {
 
 /** What a command does with its words and settings, or the exit code that says they are wrong. */
 export type Loaded =
-  | { readonly kind: 'loaded'; readonly config: Config; readonly args: ParsedArgs }
+  | {
+      readonly kind: 'loaded';
+      readonly config: Config;
+      readonly args: ParsedArgs;
+      /** Reads all sources again. @throws {ConfigError} that names every problem */
+      readonly reread: () => Promise<Config>;
+    }
   | { readonly kind: 'refused'; readonly exitCode: ExitCode };
 
 export interface LoadArgs {
@@ -40,13 +46,10 @@ export async function loadFromArgs(request: LoadArgs): Promise<Loaded> {
   if (problems.length > 0) return { kind: 'refused', exitCode: wrongUse(world, command, problems) };
   const file = args.own['config'];
   const given = { ...world.env };
-  const dotenv = readDotenv(world.cwd);
-  // Parts that read the environment themselves, as documented for the library, see `.env` too.
-  for (const [name, value] of Object.entries(dotenv)) world.env[name] ??= value;
-  try {
-    const config = await loadConfig({
+  const read = () =>
+    loadConfig({
       env: given,
-      dotenv,
+      dotenv: readDotenv(world.cwd),
       cwd: world.cwd,
       flags: args.settings,
       file: typeof file === 'string' ? file : null,
@@ -54,7 +57,10 @@ export async function loadFromArgs(request: LoadArgs): Promise<Loaded> {
       bridgeGroups: async (name) => (await bridges[name]?.settings()) ?? [],
       defaultAgent: request.defaultAgent ?? null,
     });
-    return { kind: 'loaded', config, args };
+  // Parts that read the environment themselves, as documented for the library, see `.env` too.
+  for (const [name, value] of Object.entries(readDotenv(world.cwd))) world.env[name] ??= value;
+  try {
+    return { kind: 'loaded', config: await read(), args, reread: read };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     world.err(`${error.message}\n`);

@@ -60,8 +60,18 @@ export const startCommand: Command = {
       await demo?.stop();
     };
     const deadlineMs = shutdown.delayMs + shutdown.timeoutSeconds * 1_000 + STOP_SLACK_MS;
+    const reload = async (): Promise<void> => {
+      const next = await loaded.reread();
+      if (next.mode !== 'file') throw new GatewayError('CONFIG_INVALID', { message: 'The settings file is gone.' });
+      for (const secret of next.secrets) redactor.add(secret);
+      const { taken, restart } = await running.reload(next);
+      log.info({ taken }, 'the settings were read again');
+      if (restart.length > 0) log.warn({ restart }, 'some changed settings want a restart');
+    };
+    // A terminal that closes says so by the same signal, and then it is time to go.
+    const mayReload = !world.isTerminal && config.mode === 'file';
     // Before the greeting: whoever reads it may send a signal at once.
-    const ended = runUntilSignal({ world, log, stop, deadlineMs });
+    const ended = runUntilSignal({ world, log, stop, deadlineMs, ...(mayReload && { reload }) });
     if (demo) await Promise.all(running.agents.map((hosted) => hosted.settled));
     world.out(demo ? sandboxGreeting(demo, running) : greeting(config, running));
     return await ended;

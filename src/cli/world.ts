@@ -2,6 +2,8 @@
 export interface CliWorld {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** A person's terminal is behind one of the streams; its end is told by SIGHUP. */
+  readonly isTerminal: boolean;
   /** Results; one call per chunk of text. */
   readonly out: (text: string) => void;
   /** Words for a person beside the result: problems, hints. */
@@ -35,6 +37,10 @@ function write(stream: NodeJS.WriteStream, text: string): void {
 export const processWorld: CliWorld = {
   env: process.env,
   cwd: process.cwd(),
+  // Read when asked for: `acp` gives its streams other uses first.
+  get isTerminal() {
+    return [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
+  },
   out: (text) => {
     write(process.stdout, text);
   },

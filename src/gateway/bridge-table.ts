@@ -22,6 +22,13 @@ export interface BridgeDoor {
     ports: Pick<BridgePorts, 'clock' | 'dispatcher'>,
     signal: AbortSignal,
   ): Promise<readonly Finding[]>;
+  /**
+   * Hands changed settings to an open bridge.
+   *
+   * @returns names of settings that change only with a restart, e.g. `a2a.port`; null when this bridge takes none over
+   * @throws what the bridge threw: nothing has changed then
+   */
+  readonly reload?: (entry: BridgeEntry, bridge: Bridge) => Promise<readonly string[] | null>;
   /** Path prefixes that an entry takes on the common HTTP server; no two entries may take the same. */
   readonly claims?: (entry: BridgeEntry) => readonly string[];
   /** How to serve one client on a pair of pipes, for a bridge that can (`acp`); loads nothing else of it. */
@@ -90,6 +97,7 @@ export function loadedOnUse<T extends SettingTree>(
     ...extras,
     settings: async () => [await settings()],
     open: async (entry, ports) => (await load()).open(await read(entry), ports),
+    reload: async (entry, bridge) => (await load()).reload?.(bridge, await read(entry)) ?? null,
     check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),
   };
 }
@@ -105,6 +113,7 @@ export function loadedOnUseWith<G extends Readonly<Record<string, SettingsGroup>
     ...extras,
     settings: async () => Object.values(await settings()),
     open: async (entry, ports) => (await load()).open(await read(entry), ports),
+    reload: async (entry, bridge) => (await load()).reload?.(bridge, await read(entry)) ?? null,
     check: async (entry, ports, signal) => (await load()).check(await read(entry), ports, signal),
   };
 }

@@ -16,6 +16,7 @@ import { createHttpHost, type HttpHost } from './http-host.js';
 import { inOrder } from './lifecycle.js';
 import { createPromMetrics } from './metrics.js';
 import { createMetricsDoor, exposeStates } from './metrics-door.js';
+import { takeOver, type Reloaded } from './reload.js';
 import { reportAgent, type AgentReport, type GatewayReport } from './report.js';
 import { createStatusDoor } from './status-door.js';
 import { createStorePart } from './store-part.js';
@@ -52,6 +53,11 @@ export interface Gateway {
    */
   start(): Promise<void>;
   /**
+   * Takes over what may change while everything runs; the rest is named and stays as it was. An agent whose bridge
+   * refuses its part keeps what it has, which is logged.
+   */
+  reload(next: Config): Promise<Reloaded>;
+  /**
    * Not ready any more, then a pause for load balancers, then Agents, HTTP server and store in that order. Called
    * again, it waits for the same end.
    */
@@ -78,13 +84,15 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     store: store.store,
     dataDir: service.dataDir,
   });
+  /** As read last: an Agent that opens its bridge afresh gets these. */
+  const entries = new Map(config.agents.map((entry) => [entry.name, entry]));
   const agents = config.agents.map((entry) =>
     createHostedAgent({
       name: entry.name,
       bridgeName: entry.options.bridge,
       onSuperseded: entry.options.onSuperseded,
       stopTimeoutSeconds: service.shutdown.timeoutSeconds,
-      openBridge: async () => await doorOf(bridges, entry).open(entry, bridgePorts(entry)),
+      openBridge: async () => await doorOf(bridges, entry).open(entries.get(entry.name) ?? entry, bridgePorts(entry)),
       createAgent: (adapter, conflictPolicy) => ports.createAgent(entry, adapter, { conflictPolicy, metrics }),
       clock,
       log,
@@ -134,6 +142,17 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
     agents,
     blockers: () => health.blockers(),
     report,
+    reload: (next) =>
+      takeOver({
+        started: config,
+        next,
+        agents: agents.flatMap(({ name, bridge }) => {
+          const entry = entries.get(name);
+          if (!entry) return [];
+          return [{ entry, bridge, door: doorOf(bridges, entry), keep: (taken) => void entries.set(name, taken) }];
+        }),
+        log,
+      }),
     async start() {
       refuseSharedPaths(config.agents, bridges);
       await whole.start();

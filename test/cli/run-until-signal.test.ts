@@ -45,4 +45,33 @@ describe('runUntilSignal', () => {
     world.signal();
     expect(world.said.exits).toEqual([1]);
   });
+
+  it('A-012 reads the settings again at SIGHUP where that can be, one time after the other, and goes on', async () => {
+    const world = fakeCliWorld();
+    const stop = vi.fn(async () => undefined);
+    const first = deferred();
+    const reload = vi
+      .fn()
+      .mockReturnValueOnce(first.promise)
+      .mockRejectedValueOnce(new Error('no file'))
+      .mockResolvedValue(undefined);
+    const code = runUntilSignal({ world, log: silentLogger, stop, reload, deadlineMs: 1_000 });
+    for (let n = 0; n < 3; n += 1) world.signal('SIGHUP');
+    await Promise.resolve();
+    expect(reload).toHaveBeenCalledTimes(1);
+    first.resolve();
+    await vi.waitUntil(() => reload.mock.calls.length === 3);
+    expect(stop).not.toHaveBeenCalled();
+    world.signal('SIGTERM');
+    world.signal('SIGHUP');
+    expect(await code).toBe(0);
+    expect(reload).toHaveBeenCalledTimes(3);
+  });
+
+  it('without a way to read settings again SIGHUP is an end like the others', async () => {
+    const world = fakeCliWorld();
+    const code = runUntilSignal({ world, log: silentLogger, stop: async () => undefined, deadlineMs: 1_000 });
+    world.signal('SIGHUP');
+    expect(await code).toBe(0);
+  });
 });

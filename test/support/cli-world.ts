@@ -12,6 +12,7 @@ export function fakeCliWorld(over: { env?: Record<string, string>; cwd?: string 
   return {
     env: { ...over.env },
     cwd: over.cwd ?? '/nowhere',
+    isTerminal: false,
     said,
     out: (text) => {
       said.out += text;
