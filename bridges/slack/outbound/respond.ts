@@ -1,0 +1,60 @@
+import { type Dispatcher, request } from 'undici';
+import { childSignal } from '../../../src/base/async.js';
+import { GatewayError } from '../../../src/base/errors.js';
+import type { SlackArguments } from '../client.js';
+import { fromNetworkError, parseRetryAfterMs } from '../slack-fetch.js';
+import { isSlackHost } from './send-file.js';
+
+export interface RespondDeps {
+  readonly dispatcher: Dispatcher | undefined;
+  /** The configured Web API address, whose host is trusted as well. */
+  readonly slackApiUrl: string | undefined;
+}
+
+const TIMEOUT_MS = 30_000;
+const METHOD = 'response_url';
+
+/**
+ * Answers an interaction at the address Slack gave for it. No token goes there: the address is the permission.
+ *
+ * @returns false where Slack takes nothing there (any more)
+ * @throws {GatewayError} what a call to the Web API throws for the same trouble
+ */
+export async function respond(
+  address: string,
+  body: SlackArguments,
+  { dispatcher, slackApiUrl }: RespondDeps,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const url = URL.parse(address);
+  if (!url || !isSlackHost(url, slackApiUrl)) return false;
+  using child = childSignal(signal);
+  const timer = setTimeout(() => {
+    child.abort(new GatewayError('SLACK_TIMEOUT', { details: { method: METHOD, timeoutMs: TIMEOUT_MS } }));
+  }, TIMEOUT_MS);
+  try {
+    const answer = await request(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: child.signal,
+      ...(dispatcher ? { dispatcher } : {}),
+    });
+    await answer.body.dump();
+    const { statusCode: status, headers } = answer;
+    if (status === 200) return true;
+    if (status === 429) {
+      const header = headers['retry-after'];
+      throw new GatewayError('SLACK_RATE_LIMITED', {
+        retryAfterMs: parseRetryAfterMs(typeof header === 'string' ? header : null),
+        details: { method: METHOD, status, slackError: 'ratelimited' },
+      });
+    }
+    if (status >= 500) throw new GatewayError('SLACK_UNAVAILABLE', { details: { method: METHOD, status } });
+    return false;
+  } catch (error) {
+    throw child.signal.aborted ? child.signal.reason : fromNetworkError(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
