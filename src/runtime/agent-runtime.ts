@@ -9,6 +9,7 @@ import type { SessionConfigFields } from '../config/session-fields.js';
 import type { BandLink } from '../platform/link-port.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import type { AgentControl } from '../platform/wire/socket-events.js';
+import { BoundedMap } from '../base/bounded.js';
 import { AttemptBook } from './attempts.js';
 import { commonSignal } from './common-signal.js';
 import { ControlRouter } from './control.js';
@@ -28,6 +29,8 @@ import type { WireMessage } from './wire-message.js';
 
 /** Rooms that ask the platform for work at the same time. */
 const MAX_ASKING = 64;
+/** Rooms that are remembered for having been left during a stop. */
+const MAX_LEFT_PAUSED = 1_000;
 /** How long marks may go on once work was cancelled. */
 const MARKS_GRACE_MS = 5_000;
 
@@ -76,6 +79,8 @@ export class AgentRuntime {
   readonly #ending = new Map<string, { readonly room: RoomExecution; readonly teardown: RoomTeardown }>();
   /** Those who wait for a room to become live. */
   readonly #waiting = new Map<string, Deferred>();
+  /** Rooms whose last session ended while a stop held it. */
+  readonly #leftPaused = new BoundedMap<string, true>(MAX_LEFT_PAUSED);
   readonly #control = new ControlRouter();
   readonly #lastResort = commonSignal();
   readonly #background: Background;
@@ -315,7 +320,8 @@ export class AgentRuntime {
 
   #open(roomId: string): void {
     if (this.#stopping) return;
-    const room = new RoomExecution(roomId, this.#env);
+    const leftPaused = this.#leftPaused.delete(roomId);
+    const room = new RoomExecution(roomId, this.#env, { leftPaused });
     this.#rooms.set(roomId, room);
     room.start();
     this.#waiting.get(roomId)?.resolve();
@@ -335,6 +341,7 @@ export class AgentRuntime {
   /** From here on the room only ends; it is remembered until it has. */
   #retire(roomId: string, room: RoomExecution, reason: CleanupReason): RoomTeardown {
     this.#rooms.delete(roomId);
+    if (room.paused) this.#leftPaused.set(roomId, true);
     const teardown = new RoomTeardown({
       stopped: async () => {
         await room.settled();

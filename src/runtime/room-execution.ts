@@ -53,10 +53,14 @@ export class RoomExecution implements RoomState, Timed {
   /** Reasons to hold so far: a pass lifts only those that it began with. */
   #holds = 0;
   #passWanted = true;
+  /** The first push asks the work list, which had nothing to hand out while the agent may have been stopped. */
+  #firstPushAsks: boolean;
 
-  constructor(roomId: string, env: RoomEnvironment) {
+  /** @param leftPaused - the room's session before ended in a stop, and whether that is over nobody told */
+  constructor(roomId: string, env: RoomEnvironment, { leftPaused = false }: { readonly leftPaused?: boolean } = {}) {
     this.roomId = roomId;
     this.#env = env;
+    this.#firstPushAsks = leftPaused;
     this.#schedule = new ResyncSchedule(env.times);
     this.#doneUpTo = new Date(env.clock.now()).toISOString();
   }
@@ -105,6 +109,11 @@ export class RoomExecution implements RoomState, Timed {
   push(message: WireMessage): void {
     if (this.#ended || !isForAgent(message, this.#env.agentId)) return;
     if (this.#paused && !isSyntheticMessage(message)) return; // found in the work list at play
+    if (this.#firstPushAsks) {
+      this.#firstPushAsks = false;
+      this.hold();
+      this.#passWanted = true;
+    }
     this.#messages ??= [];
     if (this.#messages.length >= MAX_QUEUED_MESSAGES) {
       this.#env.log.warn({ roomId: this.roomId }, 'too many messages wait in a room; the work list is asked instead');

@@ -274,6 +274,22 @@ describe('stop and play', () => {
     },
   );
 
+  it('R-177 a room left during a stop and joined again works in order, although nobody told of the play', async () => {
+    const lab = await started();
+    lab.band.setStopped(ROOM, true);
+    await lab.settle();
+    lab.band.post(ROOM, 'quick one');
+    lab.band.link.push({ kind: 'room_removed', roomId: ROOM, room: { id: ROOM, inserted_at: '', updated_at: '' } });
+    await lab.settle();
+    lab.band.link.push({ kind: 'room_added', roomId: ROOM, room: { id: ROOM, inserted_at: '', updated_at: '' } });
+    await lab.settle();
+    expect(lab.handled).toEqual([]);
+    lab.band.setStopped(ROOM, false, false);
+    lab.band.post(ROOM, 'quick two');
+    await lab.settle();
+    expect(lab.handled).toEqual(['quick one', 'quick two']);
+  });
+
   it('R-222 a reconnect probes a paused room once', async () => {
     const lab = await started({ session: { stoppedResyncSeconds: 500 } });
     lab.band.setStopped(ROOM, true);
