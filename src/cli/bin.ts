@@ -28,7 +28,7 @@ const bridges: BridgeTable = {
   acp: loadedOnUse(
     async () => (await import('../../bridges/acp/settings.js')).acpSettings,
     async () => (await import('../../bridges/acp/index.js')).acpBridge,
-    { stdio: async () => (await import('../../bridges/acp/stdio/index.js')).serveStdio },
+    { isSharedOnHost: true, stdio: async () => (await import('../../bridges/acp/stdio/index.js')).serveStdio },
   ),
 };
 

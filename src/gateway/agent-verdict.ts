@@ -20,6 +20,9 @@ export interface Verdict {
   readonly action: string;
 }
 
+/** The code of a verdict that another process of this host runs the agent. */
+export const RUNS_ON_HOST = 'AGENT_ALREADY_RUNNING';
+
 const CREDENTIAL_CODES: readonly ErrorCode[] = ['BAND_UNAUTHORIZED', 'BAND_FORBIDDEN'];
 
 /** Reads an error of starting or running an Agent, through its causes. No error is recognised by its text. */
@@ -43,8 +46,12 @@ function judgeOne(error: unknown): Omit<Verdict, 'message'> | null {
     const action = 'Stop the other connection of this agent, then restart this one; or set on_superseded: standby.';
     return { kind: 'superseded', code: 'BAND_SUPERSEDED', action };
   }
-  if (error instanceof AgentAlreadyRunningError || isGatewayError(error, 'BAND_ALREADY_CONNECTED')) {
-    const action = 'Stop the other process or connection of this agent; this one takes over within a minute.';
+  if (error instanceof AgentAlreadyRunningError) {
+    const action = 'Stop the other process of this agent; this one takes over within a minute.';
+    return { kind: 'elsewhere', code: RUNS_ON_HOST, action };
+  }
+  if (isGatewayError(error, 'BAND_ALREADY_CONNECTED')) {
+    const action = 'Stop the other connection of this agent; this one takes over within a minute.';
     return { kind: 'elsewhere', code: 'BAND_ALREADY_CONNECTED', action };
   }
   const refused = error instanceof ApiError && (error.statusCode === 401 || error.statusCode === 403);

@@ -31,6 +31,11 @@ export interface BridgeDoor {
   readonly reload?: (entry: BridgeEntry, bridge: Bridge) => Promise<readonly string[] | null>;
   /** Path prefixes that an entry takes on the common HTTP server; no two entries may take the same. */
   readonly claims?: (entry: BridgeEntry) => readonly string[];
+  /**
+   * Another process of this host that runs the agent serves the same clients (`acp`), so that its doing so keeps
+   * nobody waiting and the service ready.
+   */
+  readonly isSharedOnHost?: boolean;
   /** How to serve one client on a pair of pipes, for a bridge that can (`acp`); loads nothing else of it. */
   readonly stdio?: () => Promise<ServeStdio>;
   /** What the outside needs to know this gateway, e.g. the manifest of a Slack app. */
@@ -81,7 +86,7 @@ export interface StdioCredentials {
 /** The bridges that this program has, by the name that entries use. */
 export type BridgeTable = Readonly<Record<string, BridgeDoor>>;
 
-type Extras = Pick<BridgeDoor, 'claims' | 'stdio' | 'manifest'>;
+type Extras = Pick<BridgeDoor, 'claims' | 'isSharedOnHost' | 'stdio' | 'manifest'>;
 
 /** A bridge with one settings group, loaded when it is used. */
 export function loadedOnUse<T extends SettingTree>(

@@ -91,6 +91,7 @@ export function createGateway(config: Config, bridges: BridgeTable, ports: Gatew
       name: entry.name,
       bridgeName: entry.options.bridge,
       onSuperseded: entry.options.onSuperseded,
+      isSharedOnHost: bridges[entry.options.bridge]?.isSharedOnHost ?? false,
       stopTimeoutSeconds: service.shutdown.timeoutSeconds,
       openBridge: async () => await doorOf(bridges, entry).open(entries.get(entry.name) ?? entry, bridgePorts(entry)),
       createAgent: (adapter, conflictPolicy) => ports.createAgent(entry, adapter, { conflictPolicy, metrics }),

@@ -4,7 +4,7 @@ import { toError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { Blocker, Bridge } from '../core/bridge.js';
 import type { FrameworkAdapter } from '../core/framework-adapter.js';
-import { judgeAgentError, type Verdict } from './agent-verdict.js';
+import { judgeAgentError, RUNS_ON_HOST, type Verdict } from './agent-verdict.js';
 
 /** The members of an Agent that hosting needs. */
 export interface AgentLike {
@@ -21,6 +21,8 @@ export interface HostedAgentDeps {
   readonly bridgeName: string;
   readonly onSuperseded: 'stop' | 'standby';
   readonly stopTimeoutSeconds: number;
+  /** Another process of this host that runs the agent serves the same clients. */
+  readonly isSharedOnHost?: boolean;
   /** Opens the bridge afresh; each opening gets an Agent of its own. */
   openBridge(): Promise<Bridge>;
   /** @param conflictPolicy - `reject` while asking for an identity that somebody else may hold */
@@ -70,6 +72,7 @@ const RETRY = { baseMs: 1_000, maxMs: 60_000 } as const;
 const CREDENTIALS_RETRY_MS = 300_000;
 const ELSEWHERE_RETRY_MS = 60_000;
 const STABLE_MS = 60_000;
+const SHARED_ACTION = 'Nothing: that process serves this host. This one takes over within a minute of its end.';
 
 export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
   const { name, bridgeName, clock, log, random = Math.random } = deps;
@@ -185,7 +188,7 @@ export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
         enter('elsewhere', why);
         return ELSEWHERE_RETRY_MS;
       case 'elsewhere':
-        enter('elsewhere', why);
+        enter('elsewhere', deps.isSharedOnHost && why.code === RUNS_ON_HOST ? { ...why, action: SHARED_ACTION } : why);
         return ELSEWHERE_RETRY_MS;
       case 'transient':
         enter('waiting', why);
@@ -195,6 +198,7 @@ export function createHostedAgent(deps: HostedAgentDeps): HostedAgent {
 
   const blockers = (): readonly Blocker[] => {
     if (state === 'running') return bridge?.blockers() ?? [];
+    if (deps.isSharedOnHost && verdict?.code === RUNS_ON_HOST) return [];
     const { message, action } = verdict ?? { message: `The agent is ${state}.`, action: 'Wait a moment.' };
     return [{ name: `agent.${name}`, message, action, since }];
   };

@@ -95,6 +95,31 @@ describe.each([
   );
 });
 
+it('P-155 a service that comes back while an editor’s command runs its agent is ready, and the editor goes on', async () => {
+  const world = await startRestartWorld(await tempFolder(), 'socket');
+  try {
+    const first = await world.start();
+    const { user } = await openEditor(world, 'stays', 0, new Map());
+    await user.answered(1);
+    first.kill();
+    await first.ended;
+    await user.answered(1);
+    const second = await world.start();
+    const report = await (await fetch(world.url, { headers: { accept: 'application/json' } })).json();
+    expect(report).toMatchObject({
+      agents: [{ state: 'running' }, { state: 'running' }, { name: 'editor', state: 'elsewhere' }],
+    });
+    await user.answered(1);
+    await user.close();
+    expect(user.prompts.filter(({ outcome }) => !UNDERSTOOD.includes(outcome))).toEqual([]);
+    second.kill();
+    expect(await second.ended).toBe(0);
+  } finally {
+    killPrograms();
+    await world.stop();
+  }
+}, 60_000);
+
 /** A window of this editor: with a new thread at first, with the same one after each restart. */
 async function openEditor(
   world: RestartWorld,

@@ -179,6 +179,34 @@ describe('an agent whose identity somebody else took', () => {
   });
 });
 
+describe('an agent that another process of this host runs', () => {
+  const taken = () => new AgentAlreadyRunningError('runs in another process');
+
+  it('is in the way of being ready, with a word on what to do', async () => {
+    const test = world([taken(), 'runs']);
+    await started(test);
+    expect(test.hosted).toMatchObject({ state: 'elsewhere', verdict: { code: 'AGENT_ALREADY_RUNNING' } });
+    expect(test.hosted.blockers()[0]?.action).toContain('Stop the other process');
+  });
+
+  it('is in nobody’s way where that process serves the same clients, and is taken over when it ends', async () => {
+    const test = world([taken(), 'runs'], { isSharedOnHost: true });
+    await started(test);
+    expect(test.hosted).toMatchObject({ state: 'elsewhere', verdict: { code: 'AGENT_ALREADY_RUNNING' } });
+    expect(test.hosted.verdict?.action).toContain('takes over');
+    expect(test.hosted.blockers()).toEqual([]);
+    await test.clock.advance(60_000);
+    expect(test.hosted.state).toBe('running');
+  });
+
+  it('still is in the way where the identity is connected from another machine', async () => {
+    const test = world([new GatewayError('BAND_ALREADY_CONNECTED')], { isSharedOnHost: true });
+    await started(test);
+    expect(test.hosted.state).toBe('elsewhere');
+    expect(test.hosted.blockers()).toHaveLength(1);
+  });
+});
+
 it('wrong settings that show only when running end the tries', async () => {
   const test = world([new GatewayError('CONFIG_INVALID', { message: 'no such peer' })]);
   await started(test);
