@@ -1,16 +1,34 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.js';
-import { GatewayError } from './errors.js';
+import { GatewayError, toError } from './errors.js';
 
 // A service waits on one signal in many places at once: Node's warning at eleven listeners says nothing here.
 const unlimited = new WeakSet<AbortSignal>();
-function listen(signal: AbortSignal, onAbort: (event: Event) => void): void {
+function listen(signal: AbortSignal, follow: (event: Event) => void): void {
   if (!unlimited.has(signal)) {
     setMaxListeners(0, signal);
     unlimited.add(signal);
   }
-  signal.addEventListener('abort', onAbort, { once: true });
+  signal.addEventListener('abort', follow, { once: true });
 }
+
+/** Calls `fn` once with the reason when the signal aborts, at once when it has. @returns stops waiting for it */
+export function onAbort(signal: AbortSignal | null | undefined, fn: (reason: Error) => void): () => void {
+  if (!signal) return nothing;
+  const follow = () => {
+    fn(signal.reason as Error);
+  };
+  if (signal.aborted) {
+    follow();
+    return nothing;
+  }
+  listen(signal, follow);
+  return () => {
+    signal.removeEventListener('abort', follow);
+  };
+}
+
+const nothing = () => undefined;
 
 /** A signal with a lifetime of its own, detached from its parents by `dispose`. */
 export interface ChildSignal extends Disposable {
@@ -67,18 +85,8 @@ export function deferred<T = void>(): Deferred<T> {
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
   if (!signal) return promise;
   return new Promise<T>((resolve, reject) => {
-    if (signal.aborted) {
-      promise.catch(() => undefined);
-      reject(signal.reason as Error);
-      return;
-    }
-    const onAbort = () => {
-      reject(signal.reason as Error);
-    };
-    listen(signal, onAbort);
-    promise.then(resolve, reject).finally(() => {
-      signal.removeEventListener('abort', onAbort);
-    });
+    const release = onAbort(signal, reject);
+    void promise.then(resolve, reject).then(release);
   });
 }
 
@@ -115,7 +123,16 @@ export function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promis
     const cancel = clock.after(ms, () => {
       reject(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
     });
-    promise.then(resolve, reject).finally(cancel);
+    promise.then(
+      (value) => {
+        cancel();
+        resolve(value);
+      },
+      (error: unknown) => {
+        cancel();
+        reject(toError(error));
+      },
+    );
   });
 }
 

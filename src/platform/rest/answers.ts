@@ -5,7 +5,6 @@ import { badAnswer, type RestAnswer } from './transport.js';
 
 /** Answers of Band's API taken apart: `{ data }`, and for lists `{ data, metadata }`. */
 
-const envelopeSchema = z.looseObject({ data: z.unknown() });
 const listSchema = z.looseObject({ data: z.array(z.unknown()), metadata: z.unknown().optional() });
 const pageMetadataSchema = z.looseObject({
   page: z.int().nullish().catch(null),
@@ -20,9 +19,11 @@ const cursorMetadataSchema = z.looseObject({
 
 /** @throws {GatewayError} `BAND_BAD_ANSWER` when there is no `data` of that shape */
 export function dataOf<T>(answer: RestAnswer, schema: z.ZodType<T>): T {
-  const envelope = envelopeSchema.safeParse(answer.json);
-  if (!envelope.success) throw badAnswer(answer.request, 'there is no data', envelope.error);
-  const data = schema.safeParse(envelope.data.data);
+  const { json } = answer;
+  if (typeof json !== 'object' || json === null || !('data' in json)) {
+    throw badAnswer(answer.request, 'there is no data');
+  }
+  const data = schema.safeParse(json.data);
   if (!data.success) throw badAnswer(answer.request, 'the data has another shape', data.error);
   return data.data;
 }

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.js';
 import { backoffMs } from '../../base/backoff.js';
@@ -7,6 +8,7 @@ import type { Metrics } from '../../base/metrics.js';
 import { networkFault } from '../network-error.js';
 import { answerError } from './answer-error.js';
 import type { CallOptions } from './band-rest.js';
+import { httpCall, type HttpAnswer } from './http-call.js';
 
 /** What one endpoint asks for. */
 export interface RestRequest {
@@ -85,8 +87,7 @@ export function per(call: CallOptions = {}): { signal: AbortSignal | undefined; 
 
 /** One HTTP call to Band: sends, reads within limits, repeats by the rules of {@link RestRequest.repeat}. */
 export function createTransport(options: TransportOptions): Transport {
-  const base = new URL(options.baseUrl);
-  const prefix = base.pathname.replace(/\/+$/, '') + AGENT_API;
+  const target = targetOf(options);
   const callsTotal = options.metrics.counter('band_rest_calls_total', 'Answers of the Band API, repeats included.', [
     'outcome',
   ]);
@@ -101,7 +102,7 @@ export function createTransport(options: TransportOptions): Transport {
     for (let tries = 1; ; tries += 1) {
       request.signal?.throwIfAborted();
       try {
-        const answer = await attempt(request, base.origin, prefix, options);
+        const answer = await attempt(request, target, options);
         callsTotal.inc({ outcome: 'ok' });
         return answer;
       } catch (error) {
@@ -129,45 +130,58 @@ function mayRepeat(failure: GatewayError, { repeat }: RestRequest): boolean {
   return failure.code !== 'BAND_BAD_ANSWER';
 }
 
+/** What all calls to one platform have in common. */
+interface Target {
+  readonly origin: string;
+  /** In front of every path. */
+  readonly prefix: string;
+  readonly headers: { readonly plain: Record<string, string>; readonly withBody: Record<string, string> };
+}
+
+function targetOf({ baseUrl, apiKey }: TransportOptions): Target {
+  const { origin, pathname } = new URL(baseUrl);
+  const plain = { 'x-api-key': apiKey, accept: 'application/json', 'user-agent': 'band-gateway' };
+  return {
+    origin,
+    prefix: pathname.replace(/\/+$/, '') + AGENT_API,
+    headers: { plain, withBody: { ...plain, 'content-type': 'application/json' } },
+  };
+}
+
 /** Sends once. Throws GatewayErrors only. */
 async function attempt(
   request: RestRequest,
-  origin: string,
-  prefix: string,
+  { origin, prefix, headers }: Target,
   options: TransportOptions,
 ): Promise<RestAnswer> {
   const name = `${request.method} ${prefix}${request.path}`;
-  let status: number;
-  let headers: Dispatcher.ResponseData['headers'];
-  let text: string;
+  let answer: HttpAnswer;
   try {
-    const answer = await options.dispatcher.request({
-      origin,
-      method: request.method,
-      path: prefix + request.path + queryString(request.query),
-      headers: {
-        'x-api-key': options.apiKey,
-        accept: 'application/json',
-        'user-agent': 'band-gateway',
-        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+    const hasBody = request.body !== undefined;
+    answer = await httpCall(options.dispatcher, {
+      options: {
+        origin,
+        method: request.method,
+        path: prefix + request.path + queryString(request.query),
+        headers: hasBody ? headers.withBody : headers.plain,
+        body: hasBody ? JSON.stringify(request.body) : null,
+        headersTimeout: options.headersTimeoutMs,
+        bodyTimeout: options.bodyTimeoutMs,
       },
-      body: request.body === undefined ? null : JSON.stringify(request.body),
-      signal: request.signal ?? null,
-      headersTimeout: options.headersTimeoutMs,
-      bodyTimeout: options.bodyTimeoutMs,
+      signal: request.signal,
+      maxAnswerBytes: options.maxAnswerBytes,
+      tooLarge: () => badAnswer(name, `the body is larger than ${options.maxAnswerBytes} bytes`),
     });
-    status = answer.statusCode;
-    headers = answer.headers;
-    text = await readText(answer.body, name, options.maxAnswerBytes);
   } catch (error) {
     throw isGatewayError(error) ? error : networkError(error, name, options.apiKey);
   }
 
+  const { status, text } = answer;
   if (status < 200 || status > 299) {
     throw answerError({
       status,
       text: text.replaceAll(options.apiKey || '\0', '[redacted]'),
-      retryAfterMs: askedWaitMs(headers, options.clock),
+      retryAfterMs: askedWaitMs(answer.headers, options.clock),
       request: name,
     });
   }
@@ -184,18 +198,6 @@ export function badAnswer(request: string, why: string, cause?: unknown): Gatewa
   return new GatewayError('BAND_BAD_ANSWER', { cause, details: { request, why } });
 }
 
-async function readText(body: Dispatcher.ResponseData['body'], request: string, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    // Leaving the loop early destroys the stream, and the connection with it.
-    if (bytes > maxBytes) throw badAnswer(request, `the body is larger than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 /** Errors of the HTTP client name addresses and codes; its own objects may hold the request, so they stay out. */
 function networkError(error: unknown, request: string, apiKey: string): GatewayError {
   const { code, message } = networkFault(error);
@@ -207,8 +209,9 @@ function networkError(error: unknown, request: string, apiKey: string): GatewayE
 }
 
 function queryString(query: RestRequest['query']): string {
+  if (query === undefined) return '';
   const params = new URLSearchParams();
-  for (const [key, value] of Object.entries(query ?? {})) {
+  for (const [key, value] of Object.entries(query)) {
     if (value !== undefined) params.set(key, String(value));
   }
   const text = params.toString();
@@ -216,7 +219,7 @@ function queryString(query: RestRequest['query']): string {
 }
 
 /** How long the platform asks to wait: `Retry-After` in seconds or as a date, else `X-RateLimit-Reset` in epoch seconds. */
-function askedWaitMs(headers: Dispatcher.ResponseData['headers'], clock: Clock): number | null {
+function askedWaitMs(headers: IncomingHttpHeaders, clock: Clock): number | null {
   const retryAfter = single(headers['retry-after']);
   if (retryAfter !== null) {
     const seconds = Number(retryAfter);
