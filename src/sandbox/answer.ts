@@ -17,7 +17,11 @@ export function json(status: number, body: unknown, headers?: Readonly<Record<st
 
 export const data = (value: unknown, status = 200): Answer => json(status, { data: value });
 
-export const newRequestId = (): string => randomBytes(12).toString('base64url');
+/** Unlike any other in this process and its life, which is all that a person reading a log wants of it. */
+export const newRequestId = (): string => `${RUN}${(requests += 1).toString(36).padStart(6, '0')}`;
+
+const RUN = randomBytes(6).toString('base64url');
+let requests = 0;
 
 /** The one shape of every refusal (Band API: error envelope). */
 export function errorBody(problem: Problem, requestId: string | null): object {
