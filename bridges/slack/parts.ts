@@ -28,12 +28,17 @@ import { Bindings, type Binding } from './inbound/bindings.js';
 import { contextNote } from './inbound/brain-message.js';
 import { withProgress, withSlackTools } from './inbound/brain-tools.js';
 import { catchUp } from './inbound/catch-up.js';
+import { createAsks } from './inbound/asks.js';
+import { createCommands } from './inbound/commands/commands.js';
+import { createAskForm } from './inbound/commands/form.js';
+import { commandAnswer } from './inbound/commands/words.js';
 import { createChangeHandler } from './inbound/change-events.js';
 import { PendingChanges } from './inbound/changes.js';
 import { Controls } from './inbound/controls.js';
 import { createDispatcher } from './inbound/dispatcher.js';
 import { createFilesIn, type FilesIn } from './inbound/files-in.js';
 import { createHttpIngress } from './inbound/http.js';
+import { inTurns } from './inbound/in-turns.js';
 import { createMessageHandler } from './inbound/message.js';
 import { createOutages, isOutage } from './inbound/outage.js';
 import { createReplay } from './inbound/replay.js';
@@ -116,6 +121,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     log.error({ err: error }, 'a background task of the Slack bridge failed');
   });
   const stopping = new AbortController();
+  const closing = new AbortController();
   const undo: (() => void)[] = [];
   let open = true;
 
@@ -187,7 +193,8 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     bodySchema: slackRecordSchema,
     clock,
     log,
-    maxRunning: options.maxConcurrentTurns,
+    // `inTurns` says how many of which kind are worked on.
+    maxRunning: Number.POSITIVE_INFINITY,
     maxFailures: INBOX_TRIES,
     backoff: { ...INBOX_BACKOFF, random },
     seenRetentionMs: options.dedupTtlHours * 3_600_000,
@@ -234,7 +241,11 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       inbox.queue.wake(laneOfThread(thread));
     },
     controllers: options.controllers,
+    openForm: (control, delivery, installation) => askForm.reopen(control, delivery, installation),
   });
+  const asks = createAsks({ autoJoin: options.autoJoin, accept, log });
+  const askForm = createAskForm({ served: options.messageShortcut, controls, asks, out, log });
+  const answerTo = (payload: unknown) => commandAnswer(payload, options.slashCommand !== 'off');
   const roomTools = (roomId: string, turn: Turn): AgentToolsProtocol =>
     new AgentTools({ rest, roomId, agentId: deps.agentId, turn, features: deps.features });
   const filesByApp = new Map<string, FilesIn>();
@@ -348,6 +359,18 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     giveUp: (error, thread, record) => flow.giveUp(error, thread, record),
     tries: INBOX_TRIES,
     controls,
+    onCommand: createCommands({
+      options,
+      agentName: deps.agentName,
+      bindings,
+      threads,
+      runner,
+      controls,
+      asks,
+      out,
+      clock,
+    }),
+    askForm,
     isKnown: (slug, channel) => {
       for (const { thread } of bindings.ofApp(slug)) if (thread.channel === channel) return true;
       return false;
@@ -372,6 +395,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
             pingTimeoutMs: options.socket.pingTimeoutMs,
             connections: options.socket.connections,
             accept,
+            answerTo,
             clock,
             log,
             metrics,
@@ -388,6 +412,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     apps: apps.filter(({ transport }) => transport === 'http'),
     mountPath: options.mountPath,
     accept,
+    answerTo,
     clock,
     log,
     metrics,
@@ -416,6 +441,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     const steps: (() => Promise<void> | void)[] = [
       ...undo.reverse(),
       ...sockets.map((socket) => () => socket.stop()),
+      () => {
+        closing.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The Slack bridge is stopping.' }));
+      },
       () => inbox.queue.stop(TURN_GRACE_MS),
       () => inner.cleanupAll?.(),
       () => {
@@ -445,7 +473,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     async start() {
       for (const installation of installations.values()) installation.start();
       await out.start();
-      inbox.queue.start(dispatch);
+      inbox.queue.start(inTurns(dispatch, { mostTurns: options.maxConcurrentTurns, closing: closing.signal }));
       for (const socket of sockets) socket.start();
       undo.push(
         clock.every(PRUNE_EVERY_MS, () => {

@@ -41,6 +41,9 @@ export function laneOf(slug: string, delivery: SlackDelivery): string {
   }
 }
 
+/** Whether the records of a lane are messages that may each have a turn. */
+export const isThreadLane = (lane: string): boolean => lane.startsWith('thread:');
+
 function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
   switch (event.kind) {
     case 'message':

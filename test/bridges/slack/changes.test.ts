@@ -189,6 +189,35 @@ describe('controls', () => {
     await lab.slack.until(() => lab.answers(said).includes('done next'));
   });
 
+  it('S-165 S-081 a press is heard while as many turns run as may, and the next one waits for its place', async () => {
+    const { lab, open, cut } = await held({ settings: { maxConcurrentTurns: 1, showToolProgress: false } });
+    const said = lab.alice.says('#general', '@gateway work');
+    await heard(lab, 'work');
+    const other = lab.bob.says('#general', '@gateway other');
+    await lab.slack.settled();
+    expect(lab.heard).toEqual(['work']);
+    lab.alice.stopsAgent(said);
+    await expect.poll(() => cut).toEqual(['work']);
+    await heard(lab, 'other');
+    open();
+    expect(await lab.answered(other)).toEqual(['done other']);
+  });
+
+  it('S-216 a stop does not wait for messages that wait for a place', async () => {
+    const { lab, cut } = await held({ settings: { maxConcurrentTurns: 1 } });
+    lab.alice.says('#general', '@gateway work');
+    await heard(lab, 'work');
+    const other = lab.bob.says('#general', '@gateway other');
+    await lab.slack.settled();
+    await lab.stop();
+    expect(cut).toEqual(['work']);
+    expect(lab.heard).toEqual(['work']);
+    const { store, sandbox, dataDir } = lab;
+    const next = await startBridge({ world: lab, store, sandbox, dataDir });
+    await next.slack.until(() => next.heard.includes('other'), 'what waited');
+    expect(await next.answered(other)).toEqual(['echo: other']);
+  });
+
   it('S-165 S-070 Stop pauses the thread, keeps what comes, and Resume hands it over in order', async () => {
     const { lab, open, cut, where, said } = await working();
     lab.alice.clicks('Stop', where);
