@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { GenericAdapter } from '../../src/adapters/generic.js';
-import { InputNotAccepted } from '../../src/base/band-errors.js';
+import { InputNotAccepted, TurnEndedError } from '../../src/base/band-errors.js';
 import type { AgentInput } from '../../src/core/agent-input.js';
 import type { FrameworkAdapter } from '../../src/core/framework-adapter.js';
+import { judgeDetachedTurn } from '../../src/core/judge.js';
 import { SimpleAdapter } from '../../src/core/simple-adapter.js';
 import type { PlatformConnection } from '../../src/core/types.js';
 import { agentLab } from '../support/agent-lab.js';
@@ -121,6 +122,50 @@ describe('an adapter in an Agent', () => {
 
   it('R-142 after InputNotAccepted nothing is committed, so the next input carries it again', async () => {
     expect(await bootstraps(() => Promise.reject(new InputNotAccepted('busy')))).toEqual([true, true]);
+  });
+
+  it.each([
+    ['returned', () => Promise.resolve()],
+    ['failed', () => Promise.reject(new Error('no'))],
+  ])('R-273 posts nothing with the tools of a turn that %s, however late it tries', async (_how, end) => {
+    const kept: AgentInput[] = [];
+    const { adapter } = plainAdapter(async (input) => {
+      kept.push(input);
+      await end();
+    });
+    const lab = agentLab({ agent: { adapter } });
+    lab.band.addRoom(ROOM);
+    await lab.agent.start();
+    const id = lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    expect(['processed', 'failed']).toContain(lab.band.state(ROOM, id));
+    const before = lab.band.written(ROOM).length;
+    const { tools } = kept[0]!;
+    await expect(tools.sendMessage('late', ['@jane'])).rejects.toThrow(TurnEndedError);
+    await expect(tools.sendEvent('late', 'thought')).rejects.toThrow(TurnEndedError);
+    await expect(tools.sendFailure({ provider: 'p', message: 'late' })).rejects.toThrow(TurnEndedError);
+    expect(lab.band.written(ROOM)).toHaveLength(before);
+    await lab.agent.stop();
+  });
+
+  it('R-281 a detached turn posts until its adapter ends it', async () => {
+    const kept: AgentInput[] = [];
+    const { adapter } = plainAdapter(async (input) => {
+      kept.push(input);
+      input.tools.turn.detach();
+      await Promise.resolve();
+    });
+    const lab = agentLab({ agent: { adapter } });
+    lab.band.addRoom(ROOM);
+    await lab.agent.start();
+    lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    const { tools } = kept[0]!;
+    await tools.sendMessage('later', ['@jane']);
+    expect(await judgeDetachedTurn(tools)).toBe(true);
+    await expect(tools.sendMessage('too late', ['@jane'])).rejects.toThrow(TurnEndedError);
+    expect(lab.band.written(ROOM, 'text').map(({ content }) => content)).toEqual(['later']);
+    await lab.agent.stop();
   });
 
   it('R-158 never hears of rooms and participants through onEvent', async () => {
