@@ -71,9 +71,9 @@ export class CommitLoop {
   }
 
   async #run(): Promise<void> {
-    // A turn of the event loop lets everything that was already on its way join the first group.
-    await Promise.resolve();
     while (this.#waiting.length > 0) {
+      // A turn of the event loop lets everything that is already on its way join the group.
+      await new Promise(setImmediate);
       const level = this.#level;
       if (level) await this.#commitGroup(level, this.#takeGroup());
       else this.#refuseAll();

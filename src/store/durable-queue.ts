@@ -1,13 +1,14 @@
 import type { z } from 'zod';
 import { type Deferred, deferred } from '../base/async.js';
-import { backoffMs, type BackoffOptions } from '../base/backoff.js';
+import type { BackoffOptions } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
-import { GatewayError, isGatewayError, toError } from '../base/errors.js';
+import { GatewayError, isGatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore, StoreChange } from './port.js';
-import type { Ending, Handler, Outcome } from './queue-outcome.js';
-import { isStoreFault } from './store-fault.js';
-import { type DeadRecord, type QueueRecord, QueueRecords } from './queue-records.js';
+import { createAttempt } from './queue-attempt.js';
+import { QueueLanes, type Slot } from './queue-lanes.js';
+import type { Ending, Handler } from './queue-outcome.js';
+import { type DeadRecord, QueueRecords } from './queue-records.js';
 
 export type { Handler, Outcome } from './queue-outcome.js';
 
@@ -35,6 +36,8 @@ export interface QueueItem<T> {
   readonly id: string;
   readonly lane: string;
   readonly body: T;
+  /** The body as JSON, from who has it as text already: it is stored as it stands. */
+  readonly bodyJson?: string;
 }
 
 /** A prepared put: `changes` go into a batch of the caller's, then exactly one of the two is called. */
@@ -46,52 +49,40 @@ export interface StagedPut {
   abandoned(error?: unknown): void;
 }
 
-interface Slot<T> {
-  readonly key: string;
-  record: QueueRecord<T>;
-  notBefore: number;
-}
-
-interface Lane<T> {
-  readonly slots: Slot<T>[];
-  busy: boolean;
-  /** Ends the wait before the next try of the lane's head. */
-  wake: (() => void) | null;
-  /** It was to be woken while its head was being tried: what that try found may be out of date. */
-  woken: boolean;
-}
-
 const DEFAULTS = { maxRunning: 64, maxWaiting: 10_000, maxDead: 1_000, maxFailures: 10 };
-/** Ends of the process, beyond the failed tries, that one record may be charged with. */
-const MOST_CRASHES = 20;
 const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 60_000 };
 
 /**
  * An ordered, durable queue. What `put` answered is on disk, and is in exactly one of two states, *waiting* (in order
  * in its lane, being tried or about to be) or *dead* (given up, listed, may be retried), until a handler's `done`
  * takes it out. A process that dies anywhere in between tries again after the next `open`: again, never lost.
+ *
+ * put → {@link QueueRecords} (what is on disk) → {@link QueueLanes} (when it is tried) → {@link createAttempt} (how a
+ * try ends) → out.
  */
 export class DurableQueue<T> {
   readonly #options: Required<Omit<DurableQueueOptions<T>, 'bodySchema'>>;
   readonly #records: QueueRecords<T>;
-  readonly #lanes = new Map<string, Lane<T>>();
+  readonly #lanes: QueueLanes<T>;
   /** Ids that wait or are dead. */
   readonly #ids = new Set<string>();
-  /** Ids whose put is on its way to the disk. */
-  readonly #pending = new Map<string, Deferred>();
+  /** Ids whose put is on its way to the disk, and the promise of those who wait for what becomes of it. */
+  readonly #pending = new Map<string, Deferred | null>();
   /** Puts that the disk refused: they may be on it nevertheless. */
   readonly #uncertain = new Map<string, Slot<T>>();
   readonly #stopping = new AbortController();
-  #handler: Handler<T> | null = null;
-  #running = 0;
+  #attempt: ((slot: Slot<T>) => Promise<boolean>) | null = null;
   #deadCount = 0;
-  readonly #turns: (() => void)[] = [];
-  readonly #whenEmpty: (() => void)[] = [];
-  readonly #whenStill: (() => void)[] = [];
 
   private constructor({ bodySchema, ...options }: DurableQueueOptions<T>) {
     this.#options = { ...DEFAULTS, backoff: DEFAULT_BACKOFF, ...options };
-    this.#records = new QueueRecords(options.store, options.prefix, options.clock, bodySchema);
+    const { store, prefix, clock, maxRunning } = this.#options;
+    this.#records = new QueueRecords(store, prefix, clock, bodySchema);
+    this.#lanes = new QueueLanes({
+      clock,
+      maxRunning,
+      attempt: (slot) => this.#attempt?.(slot) ?? Promise.resolve(false),
+    });
   }
 
   /** Opens the queue with what an earlier process left in it. */
@@ -100,7 +91,7 @@ export class DurableQueue<T> {
     const { waiting, deadIds } = await queue.#records.load();
     for (const { key, record } of waiting) {
       queue.#ids.add(record.id);
-      queue.#laneOf(record.lane).slots.push({ key, record, notBefore: 0 });
+      queue.#lanes.enter({ key, record, notBefore: 0 });
     }
     for (const id of deadIds) queue.#ids.add(id);
     queue.#deadCount = deadIds.length;
@@ -109,8 +100,15 @@ export class DurableQueue<T> {
 
   /** Begins to hand records to `handler`; those put before have waited for it. */
   start(handler: Handler<T>): void {
-    this.#handler = handler;
-    for (const name of this.#lanes.keys()) void this.#runLane(name);
+    const options = {
+      ...this.#options,
+      records: this.#records,
+      signal: this.#stopping.signal,
+      isStopping: () => !this.#lanes.isOpen,
+      ended: (id: string, outcome: Ending) => this.#ended(id, outcome),
+    };
+    this.#attempt = createAttempt(options, handler);
+    this.#lanes.start();
   }
 
   /**
@@ -122,47 +120,68 @@ export class DurableQueue<T> {
    */
   async put(item: QueueItem<T>, also: readonly StoreChange[] = []): Promise<boolean> {
     // Another put of this id may be on its way: only its success makes this one a repeat.
-    for (let other = this.#pending.get(item.id); other; other = this.#pending.get(item.id)) await other.promise;
+    while (this.#pending.has(item.id)) await this.#settled(item.id);
     if (this.#uncertain.size > 0) await this.#lookForUncertain();
-    const staged = this.stage(item);
-    if (!staged) return false;
+    const slot = this.#slotFor(item);
+    if (!slot) return false;
     try {
-      await this.#options.store.batch([...staged.changes, ...also]);
+      await this.#options.store.batch([this.#records.put(slot.key, slot.record, item.bodyJson), ...also]);
     } catch (error) {
-      staged.abandoned(error);
+      this.#abandoned(slot, error);
       throw error;
     }
-    staged.committed();
+    this.#committed(slot);
     return true;
   }
 
   /** Prepares a put as part of the caller's own batch; null for an id that the queue holds. */
   stage(item: QueueItem<T>): StagedPut | null {
-    if (this.has(item.id)) return null;
+    const slot = this.#slotFor(item);
+    if (!slot) return null;
+    return {
+      changes: [this.#records.put(slot.key, slot.record, item.bodyJson)],
+      committed: () => {
+        this.#committed(slot);
+      },
+      abandoned: (error) => {
+        this.#abandoned(slot, error);
+      },
+    };
+  }
+
+  /** The place of a put that is about to be made; null for an id that the queue holds. */
+  #slotFor({ id, lane, body }: QueueItem<T>): Slot<T> | null {
+    if (this.has(id)) return null;
     if (this.depth >= this.#options.maxWaiting) {
       throw new GatewayError('QUEUE_FULL', { details: { queue: this.#options.prefix, waiting: this.depth } });
     }
-    const pending = deferred();
-    this.#pending.set(item.id, pending);
-    const { id, lane, body } = item;
+    this.#pending.set(id, null);
     const record = { id, lane, body, putAt: this.#options.clock.now(), failures: 0, maybeDelivered: false };
-    const slot: Slot<T> = { key: this.#records.newKey(), record, notBefore: 0 };
-    const settle = () => {
-      this.#pending.delete(id);
-      pending.resolve();
-    };
-    return {
-      changes: [this.#records.put(slot.key, record)],
-      committed: () => {
-        this.#ids.add(id);
-        settle();
-        this.#enter(slot);
-      },
-      abandoned: (error) => {
-        if (isGatewayError(error, 'STORE_IO')) this.#uncertain.set(id, slot);
-        settle();
-      },
-    };
+    return { key: this.#records.newKey(), record, notBefore: 0 };
+  }
+
+  #committed(slot: Slot<T>): void {
+    this.#ids.add(slot.record.id);
+    this.#settle(slot.record.id);
+    this.#lanes.enter(slot);
+  }
+
+  #abandoned(slot: Slot<T>, error: unknown): void {
+    if (isGatewayError(error, 'STORE_IO')) this.#uncertain.set(slot.record.id, slot);
+    this.#settle(slot.record.id);
+  }
+
+  /** Resolves when the put of this id that is on its way has become one thing or the other. */
+  #settled(id: string): Promise<void> {
+    const settled = this.#pending.get(id) ?? deferred();
+    this.#pending.set(id, settled);
+    return settled.promise;
+  }
+
+  #settle(id: string): void {
+    const settled = this.#pending.get(id);
+    this.#pending.delete(id);
+    settled?.resolve();
   }
 
   /** What was refused with `STORE_IO` and is on disk after all is taken up: its sender's repeat is none to the disk. */
@@ -171,7 +190,7 @@ export class DurableQueue<T> {
       const stored = await this.#options.store.get(slot.key);
       if (!this.#uncertain.delete(id) || !stored || this.#ids.has(id)) continue;
       this.#ids.add(id);
-      this.#enter(slot);
+      this.#lanes.enter(slot);
     }
   }
 
@@ -190,24 +209,18 @@ export class DurableQueue<T> {
   }
 
   laneDepth(lane: string): number {
-    return this.#lanes.get(lane)?.slots.length ?? 0;
+    return this.#lanes.depthOf(lane);
   }
 
   /** Milliseconds since the oldest waiting record was put; 0 when none waits. */
   get oldestAgeMs(): number {
     const now = this.#options.clock.now();
-    let oldest = now;
-    for (const { slots } of this.#lanes.values()) oldest = Math.min(oldest, slots[0]?.record.putAt ?? now);
-    return now - oldest;
+    return Math.max(0, now - (this.#lanes.oldestPutAt ?? now));
   }
 
   /** Ends the waits between tries now: of one lane, or of all. */
   wake(lane?: string): void {
-    for (const [name, state] of this.#lanes) {
-      if (lane !== undefined && lane !== name) continue;
-      state.woken = true;
-      state.wake?.();
-    }
+    this.#lanes.wake(lane);
   }
 
   /** Oldest first. */
@@ -234,7 +247,7 @@ export class DurableQueue<T> {
       this.#records.put(key, record),
     ]);
     this.#deadCount -= 1;
-    this.#enter({ key, record, notBefore: 0 });
+    this.#lanes.enter({ key, record, notBefore: 0 });
     return true;
   }
 
@@ -250,7 +263,7 @@ export class DurableQueue<T> {
 
   /** Resolves when no record waits. */
   async drained(): Promise<void> {
-    if (this.#lanes.size > 0) await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
+    await this.#lanes.empty();
   }
 
   /**
@@ -258,167 +271,41 @@ export class DurableQueue<T> {
    * done stays on disk and waits for the next `open`.
    */
   async stop(graceMs = 0): Promise<void> {
-    this.#handler = null;
-    this.wake();
-    for (const turn of this.#turns.splice(0)) turn();
+    this.#lanes.halt();
     const cancel = this.#options.clock.after(graceMs, () => {
       this.#stopping.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The queue was stopped.' }));
     });
-    if (this.#running > 0) await new Promise<void>((resolve) => this.#whenStill.push(resolve));
+    await this.#lanes.still();
     cancel();
     await this.#records.markClean();
   }
 
-  /** Puts the slot into its lane at the place its key gives it, but never before a head that is being tried. */
-  #enter(slot: Slot<T>): void {
-    const name = slot.record.lane;
-    const isNew = !this.#lanes.has(name);
-    const lane = this.#laneOf(name);
-    let at = lane.slots.length;
-    while (at > (lane.busy ? 1 : 0) && (lane.slots[at - 1]?.key ?? '') > slot.key) at -= 1;
-    lane.slots.splice(at, 0, slot);
-    if (isNew && this.#handler) void this.#runLane(name);
-  }
-
-  #laneOf(name: string): Lane<T> {
-    let lane = this.#lanes.get(name);
-    if (!lane) this.#lanes.set(name, (lane = { slots: [], busy: false, wake: null, woken: false }));
-    return lane;
-  }
-
-  /** Handles one lane until it is empty or the queue stops; never rejects. */
-  async #runLane(name: string): Promise<void> {
-    const lane = this.#laneOf(name);
-    while (lane.slots.length > 0) {
-      await this.#pause(lane);
-      while (this.#handler && this.#running >= this.#options.maxRunning) {
-        await new Promise<void>((resolve) => this.#turns.push(resolve));
-      }
-      const slot = lane.slots[0];
-      const handler = this.#handler;
-      if (!handler || !slot) return;
-      this.#running += 1;
-      lane.busy = true;
-      lane.woken = false;
-      if (await this.#try(handler, slot)) lane.slots.shift();
-      lane.busy = false;
-      this.#running -= 1;
-      this.#turns.shift()?.();
-      if (this.#running === 0) for (const resolve of this.#whenStill.splice(0)) resolve();
-    }
-    this.#lanes.delete(name);
-    if (this.#lanes.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
-  }
-
-  /** Waits until the lane's head may be tried; `wake` and `stop` cut it short. */
-  async #pause(lane: Lane<T>): Promise<void> {
-    const pauseMs = (lane.slots[0]?.notBefore ?? 0) - this.#options.clock.now();
-    if (pauseMs <= 0 || lane.woken || !this.#handler) return;
-    await new Promise<void>((resolve) => {
-      const cancel = this.#options.clock.after(pauseMs, resolve);
-      lane.wake = () => {
-        cancel();
-        resolve();
-      };
-    });
-    lane.wake = null;
-  }
-
-  /** @returns whether the slot has left the queue */
-  async #try(handler: Handler<T>, slot: Slot<T>): Promise<boolean> {
-    const outcome = this.#crashed(slot) ?? this.#judge(slot, await this.#outcomeOf(handler, slot.record));
-    const { store, clock, log, prefix, backoff } = this.#options;
-    try {
-      if (outcome.kind === 'wait') {
-        slot.notBefore = clock.now() + outcome.afterMs;
-        if (!outcome.maybeDelivered || slot.record.maybeDelivered) return false;
-        slot.record = { ...slot.record, maybeDelivered: true };
-        await store.batch([this.#records.put(slot.key, slot.record)]);
-        return false;
-      }
-      if (outcome.kind === 'retry') {
-        await store.batch([this.#records.put(slot.key, slot.record)]);
-        return false;
-      }
-      await store.batch(this.#ending(slot, outcome));
-    } catch (error) {
-      // The store did not take the end of this try: the record is tried again, and its handler looks first.
-      log.error({ err: error, queue: prefix, id: slot.record.id }, 'end of a queued record not stored');
-      slot.record = { ...slot.record, maybeDelivered: true };
-      slot.notBefore = clock.now() + backoffMs(slot.record.failures + 1, backoff);
-      if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
-      return false;
-    }
-    await this.#ended(slot.record.id, outcome);
-    return true;
-  }
-
-  async #outcomeOf(handler: Handler<T>, record: QueueRecord<T>): Promise<Outcome> {
-    try {
-      return await handler(record, this.#stopping.signal);
-    } catch (error) {
-      const known = isGatewayError(error) ? error : null;
-      if (known && !known.retryable && !this.#stopping.signal.aborted) {
-        return { kind: 'dead', code: known.code, reason: known.message };
-      }
-      const afterMs = known?.retryAfterMs ?? null;
-      return {
-        kind: 'retry',
-        error,
-        maybeDelivered: !known?.undelivered,
-        ...(afterMs === null ? {} : { afterMs }),
-      };
-    }
-  }
-
-  /** A record that ends the process whenever it is tried would do so for ever. */
-  #crashed({ record }: Slot<T>): Outcome | null {
-    if (record.failures < this.#options.maxFailures + MOST_CRASHES) return null;
-    return { kind: 'dead', code: 'CRASH_LOOP', reason: 'The process ended too often while this was being handled.' };
-  }
-
-  /** Charges a failed try to the record, and ends one that has failed too often. */
-  #judge(slot: Slot<T>, outcome: Outcome): Outcome {
-    if (outcome.kind !== 'retry') return outcome;
-    const { clock, log, prefix, maxFailures, backoff } = this.#options;
-    // A try that ended because the queue stops, or the disk refuses, is not the record's fault.
-    const innocent = this.#handler === null || isStoreFault(outcome.error);
-    const failures = slot.record.failures + (innocent ? 0 : 1);
-    if (failures >= maxFailures) {
-      const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
-      return { kind: 'dead', code, reason: toError(outcome.error).message };
-    }
-    const maybeDelivered = slot.record.maybeDelivered || (outcome.maybeDelivered ?? true);
-    slot.record = { ...slot.record, failures, maybeDelivered };
-    slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures, backoff));
-    log.warn({ err: outcome.error, queue: prefix, id: slot.record.id, failures }, 'queued record failed');
-    return outcome;
-  }
-
-  #ending({ key, record }: Slot<T>, outcome: Ending): StoreChange[] {
-    const own =
-      outcome.kind === 'dead'
-        ? this.#records.dead(key, record, outcome.code, outcome.reason)
-        : [this.#records.done(key)];
-    return [...own, ...(outcome.changes ?? [])];
-  }
-
   /** What follows once the end is on disk; a failure here must not bring the record back. */
-  async #ended(id: string, outcome: Ending): Promise<void> {
-    const { log, prefix, maxDead } = this.#options;
+  #ended(id: string, outcome: Ending): Promise<void> | void {
     if (outcome.kind === 'done') this.#ids.delete(id);
     else this.#deadCount += 1;
     try {
       outcome.committed?.();
-      if (outcome.kind === 'dead') {
-        log.error({ queue: prefix, id, code: outcome.code, reason: outcome.reason }, 'queued record given up');
-        if (this.#deadCount > maxDead) {
-          const [oldest] = await this.#records.listDead(1);
-          if (oldest) await this.dropDead(oldest.dead.id);
-        }
-      }
     } catch (error) {
-      log.error({ err: error, queue: prefix, id }, 'what follows a queued record failed');
+      this.#followUpFailed(id, error);
+      return;
     }
+    if (outcome.kind === 'dead') return this.#died(id, outcome);
+  }
+
+  async #died(id: string, { code, reason }: Extract<Ending, { kind: 'dead' }>): Promise<void> {
+    const { log, prefix, maxDead } = this.#options;
+    log.error({ queue: prefix, id, code, reason }, 'queued record given up');
+    if (this.#deadCount <= maxDead) return;
+    try {
+      const [oldest] = await this.#records.listDead(1);
+      if (oldest) await this.dropDead(oldest.dead.id);
+    } catch (error) {
+      this.#followUpFailed(id, error);
+    }
+  }
+
+  #followUpFailed(id: string, error: unknown): void {
+    this.#options.log.error({ err: error, queue: this.#options.prefix, id }, 'what follows a queued record failed');
   }
 }

@@ -1,12 +1,16 @@
 import type { z } from 'zod';
 import { GatewayError } from '../base/errors.js';
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** A JSON value as the bytes the store keeps. */
 export function toBytes(value: unknown): Uint8Array {
-  return encoder.encode(JSON.stringify(value));
+  return jsonBytes(JSON.stringify(value));
+}
+
+/** JSON text as the bytes the store keeps. */
+export function jsonBytes(text: string): Uint8Array {
+  return Buffer.from(text);
 }
 
 /** @throws {GatewayError} `STORE_DAMAGED` when the bytes are not JSON of that shape */

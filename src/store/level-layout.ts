@@ -13,11 +13,13 @@ export const STORE_VERSION = 1;
 export const META_CLEAN = 'm/clean';
 
 const REVISION_BYTES = 8;
+const HIGH_WORD = 2 ** 32;
 
 /** A record on disk: its revision, 8 bytes, most significant first, then the value. */
 export function encodeStored(value: Uint8Array, revision: number): Uint8Array {
-  const bytes = new Uint8Array(REVISION_BYTES + value.byteLength);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(revision));
+  const bytes = Buffer.allocUnsafe(REVISION_BYTES + value.byteLength);
+  bytes.writeUInt32BE(Math.floor(revision / HIGH_WORD), 0);
+  bytes.writeUInt32BE(revision % HIGH_WORD, 4);
   bytes.set(value, REVISION_BYTES);
   return bytes;
 }

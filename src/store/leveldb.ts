@@ -145,10 +145,7 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
         return entries;
       });
     },
-    async batch(changes) {
-      if (closing) throw new GatewayError('STORE_CLOSED');
-      return await loop.commit(changes);
-    },
+    batch: (changes) => (closing ? Promise.reject(new GatewayError('STORE_CLOSED')) : loop.commit(changes)),
     lease: (name, owner, ttlMs) => grantLease(store, clock, name, owner, ttlMs),
     async close() {
       if (closing) return;

@@ -32,7 +32,7 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     switch (change.kind) {
       case 'put':
         if (!records.has(change.key)) sorted = null;
-        records.set(change.key, { value: change.value.slice(), revision });
+        records.set(change.key, { value: new Uint8Array(change.value), revision });
         return;
       case 'delete':
         if (records.delete(change.key)) sorted = null;
@@ -41,7 +41,7 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
         return;
     }
   };
-  const copy = ({ value, revision: at }: Stored): Stored => ({ value: value.slice(), revision: at });
+  const copy = ({ value, revision: at }: Stored): Stored => ({ value: new Uint8Array(value), revision: at });
 
   const store: StateStore = {
     // eslint-disable-next-line @typescript-eslint/require-await -- rejects like the durable form instead of throwing

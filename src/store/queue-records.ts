@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../base/clock.js';
-import { readJson, toBytes } from './json.js';
+import { jsonBytes, readJson, toBytes } from './json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from './port.js';
 
 /** What is queued, as its handler sees it. */
@@ -101,8 +101,12 @@ export class QueueRecords<T> {
     return `${this.#prefix}/waiting/${digits(this.#sequence)}`;
   }
 
-  put(key: string, record: QueueRecord<T>): StoreChange {
-    return { kind: 'put', key, value: toBytes(record) };
+  /** @param bodyJson - the body as JSON text, where it is at hand; stored as it stands */
+  put(key: string, record: QueueRecord<T>, bodyJson?: string): StoreChange {
+    if (bodyJson === undefined) return { kind: 'put', key, value: toBytes(record) };
+    const { id, lane, putAt, failures, maybeDelivered } = record;
+    const rest = JSON.stringify({ id, lane, putAt, failures, maybeDelivered });
+    return { kind: 'put', key, value: jsonBytes(`${rest.slice(0, -1)},"body":${bodyJson}}`) };
   }
 
   done(key: string): StoreChange {

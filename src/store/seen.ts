@@ -15,6 +15,7 @@ export interface SeenOptions {
 const TIME_DIGITS = 15;
 const PAGE = 2_000;
 const DEFAULT_MAX_KEYS = 200_000;
+const NOTHING = new Uint8Array();
 
 /**
  * Ids that were accepted already, so that a repeat is recognised after a restart too. Each stands twice: by id for the
@@ -48,10 +49,9 @@ export class SeenKeys {
    */
   mark(id: string): StoreChange[] {
     const at = String(this.#options.clock.now()).padStart(TIME_DIGITS, '0');
-    const nothing = new Uint8Array();
     return [
-      { kind: 'put', key: this.keyOf(id), value: nothing, ifRevision: null },
-      { kind: 'put', key: `${this.#options.prefix}/at/${at}/${id}`, value: nothing },
+      { kind: 'put', key: this.keyOf(id), value: NOTHING, ifRevision: null },
+      { kind: 'put', key: `${this.#options.prefix}/at/${at}/${id}`, value: NOTHING },
     ];
   }
 

@@ -35,31 +35,39 @@ export async function readBody(
   return await new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let size = 0;
+    let heardAt = clock.now();
     let cancelIdle: CancelTimer = () => undefined;
+    let isOver = false;
     const finish = (outcome: BodyOutcome) => {
+      if (isOver) return;
+      isOver = true;
       cancelIdle();
-      request.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+      request.off('data', onData);
       resolve(outcome);
     };
-    const watch = () => {
-      cancelIdle();
-      cancelIdle = clock.after(idleMs, () => {
-        finish({ kind: 'stalled' });
+    // One timer for the whole body: what came meanwhile only puts its end off.
+    const watch = (ms: number) => {
+      cancelIdle = clock.after(ms, () => {
+        const silentMs = Math.max(0, clock.now() - heardAt);
+        if (silentMs >= idleMs) finish({ kind: 'stalled' });
+        else watch(idleMs - silentMs);
       });
     };
     const onData = (piece: Buffer) => {
+      heardAt = clock.now();
       size += piece.length;
       if (size > limitBytes + DRAIN_BYTES) finish({ kind: 'too_large' });
       else if (size <= limitBytes) pieces.push(piece);
-      watch();
     };
     const onEnd = () => {
-      finish(size > limitBytes ? { kind: 'too_large' } : { kind: 'read', bytes: Buffer.concat(pieces) });
+      const [first] = pieces;
+      if (size > limitBytes) finish({ kind: 'too_large' });
+      else finish({ kind: 'read', bytes: first && pieces.length === 1 ? first : Buffer.concat(pieces) });
     };
     const onGone = () => {
       finish({ kind: 'gone' });
     };
     request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-    watch();
+    watch(idleMs);
   });
 }

@@ -1,0 +1,118 @@
+import { backoffMs, type BackoffOptions } from '../base/backoff.js';
+import type { Clock } from '../base/clock.js';
+import { isGatewayError, toError } from '../base/errors.js';
+import type { Logger } from '../base/log.js';
+import type { StateStore, StoreChange } from './port.js';
+import type { Slot } from './queue-lanes.js';
+import type { Ending, Handler, Outcome } from './queue-outcome.js';
+import type { QueueRecord, QueueRecords } from './queue-records.js';
+import { isStoreFault } from './store-fault.js';
+
+/** Ends of the process, beyond the failed tries, that one record may be charged with. */
+const MOST_CRASHES = 20;
+
+export interface QueueAttemptOptions<T> {
+  store: StateStore;
+  records: QueueRecords<T>;
+  clock: Clock;
+  log: Logger;
+  /** The queue's name in the log. */
+  prefix: string;
+  maxFailures: number;
+  backoff: BackoffOptions;
+  /** True while the queue stops: a try that ends then is not charged. */
+  isStopping: () => boolean;
+  /** Aborts when a stop has waited long enough. */
+  signal: AbortSignal;
+  /** The record has left the queue, on disk too; must not reject. */
+  ended: (id: string, outcome: Ending) => Promise<void> | void;
+}
+
+/**
+ * One try of a record: handler → outcome → what that makes of the record → disk. A record has left the queue once its
+ * end is on disk, and stays otherwise.
+ *
+ * @returns a function that says whether the slot has left the queue; it never rejects
+ */
+export function createAttempt<T>(
+  options: QueueAttemptOptions<T>,
+  handler: Handler<T>,
+): (slot: Slot<T>) => Promise<boolean> {
+  const { store, records, clock, log, prefix, maxFailures, backoff, isStopping, signal, ended } = options;
+
+  return async (slot) => {
+    let outcome = crashed(slot);
+    if (!outcome) {
+      try {
+        outcome = await handler(slot.record, signal);
+      } catch (error) {
+        outcome = outcomeOf(error);
+      }
+      if (outcome.kind === 'retry') outcome = charge(slot, outcome);
+    }
+    try {
+      if (outcome.kind === 'wait') {
+        slot.notBefore = clock.now() + outcome.afterMs;
+        if (!outcome.maybeDelivered || slot.record.maybeDelivered) return false;
+        slot.record = { ...slot.record, maybeDelivered: true };
+        await store.batch([records.put(slot.key, slot.record)]);
+        return false;
+      }
+      if (outcome.kind === 'retry') {
+        await store.batch([records.put(slot.key, slot.record)]);
+        return false;
+      }
+      await store.batch(ending(slot, outcome));
+    } catch (error) {
+      // The store did not take the end of this try: the record is tried again, and its handler looks first.
+      log.error({ err: error, queue: prefix, id: slot.record.id }, 'end of a queued record not stored');
+      slot.record = { ...slot.record, maybeDelivered: true };
+      slot.notBefore = clock.now() + backoffMs(slot.record.failures + 1, backoff);
+      if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
+      return false;
+    }
+    await ended(slot.record.id, outcome);
+    return true;
+  };
+
+  /** A record that ends the process whenever it is tried would do so for ever. */
+  function crashed({ record }: Slot<T>): Outcome | null {
+    if (record.failures < maxFailures + MOST_CRASHES) return null;
+    return { kind: 'dead', code: 'CRASH_LOOP', reason: 'The process ended too often while this was being handled.' };
+  }
+
+  function outcomeOf(error: unknown): Outcome {
+    const known = isGatewayError(error) ? error : null;
+    if (known && !known.retryable && !signal.aborted) {
+      return { kind: 'dead', code: known.code, reason: known.message };
+    }
+    const afterMs = known?.retryAfterMs ?? null;
+    return {
+      kind: 'retry',
+      error,
+      maybeDelivered: !known?.undelivered,
+      ...(afterMs === null ? {} : { afterMs }),
+    };
+  }
+
+  /** Charges a failed try to the record, and ends one that has failed too often. */
+  function charge(slot: Slot<T>, outcome: Extract<Outcome, { kind: 'retry' }>): Outcome {
+    // A try that ended because the queue stops, or the disk refuses, is not the record's fault.
+    const innocent = isStopping() || isStoreFault(outcome.error);
+    const failures = slot.record.failures + (innocent ? 0 : 1);
+    if (failures >= maxFailures) {
+      const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
+      return { kind: 'dead', code, reason: toError(outcome.error).message };
+    }
+    const maybeDelivered = slot.record.maybeDelivered || (outcome.maybeDelivered ?? true);
+    slot.record = { ...slot.record, failures, maybeDelivered };
+    slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures, backoff));
+    log.warn({ err: outcome.error, queue: prefix, id: slot.record.id, failures }, 'queued record failed');
+    return outcome;
+  }
+
+  function ending({ key, record }: { key: string; record: QueueRecord<T> }, outcome: Ending): readonly StoreChange[] {
+    const own = outcome.kind === 'dead' ? records.dead(key, record, outcome.code, outcome.reason) : [records.done(key)];
+    return outcome.changes ? [...own, ...outcome.changes] : own;
+  }
+}

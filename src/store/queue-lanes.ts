@@ -1,0 +1,150 @@
+import type { Clock } from '../base/clock.js';
+import type { QueueRecord } from './queue-records.js';
+
+/** A queued record at its place in a lane. */
+export interface Slot<T> {
+  /** Its place: slots of one lane are handled in the order of their keys. */
+  readonly key: string;
+  record: QueueRecord<T>;
+  /** Not to be tried before this time; 0 for at once. */
+  notBefore: number;
+}
+
+interface Lane<T> {
+  readonly name: string;
+  readonly slots: Slot<T>[];
+  busy: boolean;
+  /** Ends the wait before the next try of the lane's head. */
+  wake: (() => void) | null;
+  /** It was to be woken while its head was being tried: what that try found may be out of date. */
+  woken: boolean;
+}
+
+export interface QueueLanesOptions<T> {
+  clock: Clock;
+  /** Lanes whose heads are tried at the same time. */
+  maxRunning: number;
+  /** Tries a slot; never rejects. @returns whether the slot has left the queue */
+  attempt(slot: Slot<T>): Promise<boolean>;
+}
+
+/** When a queued record is tried: its lane in order and one at a time, lanes side by side up to a cap. */
+export class QueueLanes<T> {
+  readonly #options: QueueLanesOptions<T>;
+  readonly #lanes = new Map<string, Lane<T>>();
+  #open = false;
+  #running = 0;
+  /** Lanes that wait until fewer run. */
+  readonly #turns: (() => void)[] = [];
+  readonly #whenEmpty: (() => void)[] = [];
+  readonly #whenStill: (() => void)[] = [];
+
+  constructor(options: QueueLanesOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Begins to try; what was entered before has waited for it. */
+  start(): void {
+    this.#open = true;
+    for (const lane of this.#lanes.values()) void this.#run(lane);
+  }
+
+  /** Begins no further try. */
+  halt(): void {
+    this.#open = false;
+    this.wake();
+    for (const turn of this.#turns.splice(0)) turn();
+  }
+
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  /** Resolves when nothing is being tried. */
+  async still(): Promise<void> {
+    if (this.#running > 0) await new Promise<void>((resolve) => this.#whenStill.push(resolve));
+  }
+
+  /** Resolves when no lane has a slot left. */
+  async empty(): Promise<void> {
+    if (this.#lanes.size > 0) await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
+  }
+
+  /** Puts the slot into its lane at the place its key gives it, but never before a head that is being tried. */
+  enter(slot: Slot<T>): void {
+    const name = slot.record.lane;
+    const lane = this.#lanes.get(name);
+    if (!lane) {
+      const made = { name, slots: [slot], busy: false, wake: null, woken: false };
+      this.#lanes.set(name, made);
+      if (this.#open) void this.#run(made);
+      return;
+    }
+    let at = lane.slots.length;
+    while (at > (lane.busy ? 1 : 0) && (lane.slots[at - 1]?.key ?? '') > slot.key) at -= 1;
+    lane.slots.splice(at, 0, slot);
+  }
+
+  depthOf(lane: string): number {
+    return this.#lanes.get(lane)?.slots.length ?? 0;
+  }
+
+  /** When the record that has waited longest was put; null when none waits. */
+  get oldestPutAt(): number | null {
+    let oldest: number | null = null;
+    for (const { slots } of this.#lanes.values()) {
+      const putAt = slots[0]?.record.putAt;
+      if (putAt !== undefined && (oldest === null || putAt < oldest)) oldest = putAt;
+    }
+    return oldest;
+  }
+
+  /** Ends the waits between tries now: of one lane, or of all. */
+  wake(name?: string): void {
+    for (const lane of this.#lanes.values()) {
+      if (name !== undefined && name !== lane.name) continue;
+      lane.woken = true;
+      lane.wake?.();
+    }
+  }
+
+  /** Handles one lane until it is empty or nothing more may be begun; never rejects. */
+  async #run(lane: Lane<T>): Promise<void> {
+    // Who put a record goes on before it is tried.
+    await Promise.resolve();
+    for (let head = lane.slots[0]; head; head = lane.slots[0]) {
+      if (head.notBefore > 0) await this.#pause(lane, head.notBefore);
+      while (this.#open && this.#running >= this.#options.maxRunning) {
+        await new Promise<void>((resolve) => this.#turns.push(resolve));
+      }
+      // A slot that was put earlier may have come in front meanwhile.
+      const slot = lane.slots[0];
+      if (!this.#open || !slot) return;
+      this.#running += 1;
+      lane.busy = true;
+      lane.woken = false;
+      if (await this.#options.attempt(slot)) lane.slots.shift();
+      lane.busy = false;
+      this.#running -= 1;
+      this.#turns.shift()?.();
+      if (this.#running === 0) for (const resolve of this.#whenStill.splice(0)) resolve();
+    }
+    this.#lanes.delete(lane.name);
+    if (this.#lanes.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
+
+  /** Waits until the lane's head may be tried; `wake` and `halt` cut it short. */
+  async #pause(lane: Lane<T>, notBefore: number): Promise<void> {
+    const { clock } = this.#options;
+    const pauseMs = notBefore - clock.now();
+    if (pauseMs <= 0 || lane.woken || !this.#open) return;
+    await new Promise<void>((resolve) => {
+      const cancel = clock.after(pauseMs, resolve);
+      lane.wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+    lane.wake = null;
+  }
+}
