@@ -1,9 +1,12 @@
 /** Sends signed Slack events from a process of its own: `load.ts URL SECRET SECONDS RATE` (rate 0: as fast as it goes). */
 import { createHmac } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 
 const CONNECTIONS = 128;
-const THREADS = 400;
+export const THREADS = 400;
+/** The threads' first messages are one second apart: `<second>.000000`. */
+export const FIRST_THREAD_SECOND = 1_764_412_000;
 
 export interface LoadResult {
   readonly perSecond: number;
@@ -14,7 +17,7 @@ export interface LoadResult {
 
 /** An `app_mention` of about a kilobyte, its id unlike any other. */
 function eventBody(number: number): string {
-  const second = 1_764_412_000 + (number % THREADS);
+  const second = FIRST_THREAD_SECOND + (number % THREADS);
   const text = `<@U07GATEBOT1> question ${number}`;
   return JSON.stringify({
     token: 'legacy-verification-token',
@@ -94,8 +97,8 @@ export async function load(url: string, secret: string, seconds: number, rate: n
   };
 }
 
-const [url, secret, seconds, rate] = process.argv.slice(2);
-if (url !== undefined && secret !== undefined && process.send) {
+const [program, url, secret, seconds, rate] = process.argv.slice(1);
+if (program === fileURLToPath(import.meta.url) && url !== undefined && secret !== undefined && process.send) {
   process.send(await load(url, secret, Number(seconds), Number(rate)));
   process.disconnect();
 }
