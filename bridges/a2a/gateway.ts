@@ -26,7 +26,9 @@ import { isNetwork } from './http/proxy.js';
 import { createRequestSchemas, type RequestSchemas } from './parse.js';
 import { PeerDirectory } from './peers/directory.js';
 import { changeable, takeOver } from './reload.js';
+import { countRooms } from './rooms.js';
 import type { A2AOptions } from './settings.js';
+import { timedStore } from './timed-store.js';
 
 export interface GatewayDeps {
   /** Stands in the keys of the store, e.g. the agent's entry. */
@@ -112,7 +114,8 @@ export function checkOptions(options: A2AOptions, shared: boolean): void {
  * @throws {GatewayError} `CONFIG_INVALID`, `PORT_IN_USE`, and what the store throws
  */
 export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
-  const { store, clock, log, metrics, http } = deps;
+  const { clock, log, metrics, http } = deps;
+  const store = timedStore(deps.store, clock, metrics);
   const options = changeable(deps.options);
   checkOptions(options, http !== null);
   if (options.auth.anonymous === 'always') {
@@ -157,6 +160,7 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
   const engine: TaskEngine = new TaskEngine({
     ...deps,
     options,
+    store,
     keys,
     rest,
     health,
@@ -226,6 +230,8 @@ export async function startGateway(deps: GatewayDeps): Promise<RunningGateway> {
   }
   background.run(() => directory.run(work.signal));
   background.run(() => bindings.run(work.signal));
+  const everyMs = options.peers.refreshSeconds * 1_000;
+  background.run(() => countRooms({ rest, clock, log, metrics, everyMs }, work.signal));
   background.run(() =>
     sweepForever(
       {

@@ -1,3 +1,4 @@
+import { trace } from '@opentelemetry/api';
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import { refusal, taskEnded, taskUnknown } from '../errors.js';
 import type { PublishedPeer } from '../peers/directory.js';
@@ -128,6 +129,7 @@ export class Acceptance {
           ],
         );
         this.#core.fresh.add(row.id);
+        this.#core.trace(row.id);
         lane.queue.push(row.id);
         this.#core.armExpiry(task);
       } catch (error) {
@@ -146,6 +148,7 @@ export class Acceptance {
           peer: peer.id,
           principal: owner,
           messageId: message.messageId,
+          ...traceIds(),
         },
         'a2a task accepted',
       );
@@ -184,8 +187,9 @@ export class Acceptance {
         throw error;
       });
     if (!after) throw taskEnded((await this.read(owner, peer.id, taskId)).row.state);
+    this.#core.trace(taskId);
     this.#core.deps.log.info(
-      { requestId, taskId, contextId: stored.contextId, peer: peer.id, principal: owner, messageId: message.messageId },
+      { requestId, ...this.#core.idsOf(after.row), messageId: message.messageId, ...traceIds() },
       'a2a follow-up accepted',
     );
     if (lane) {
@@ -238,6 +242,12 @@ export class Acceptance {
     return this.#order;
   }
 }
+/** The trace that a request belongs to, where the process traces. */
+function traceIds(): { traceId?: string } {
+  const traceId = trace.getActiveSpan()?.spanContext().traceId;
+  return traceId === undefined ? {} : { traceId };
+}
+
 function newRow(
   ids: Pick<TaskRow, 'id' | 'owner' | 'peerId' | 'contextId' | 'order'>,
   messageId: string,

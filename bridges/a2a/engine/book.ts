@@ -1,7 +1,7 @@
 import { isGatewayError } from '../../../src/base/errors.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from '../../../src/store/port.js';
-import { isTerminal, type StreamEvent } from '../wire.js';
+import { isTerminal, type StreamEvent, type TaskState } from '../wire.js';
 import { emptyView, fold, streamEvent, type LogEvent, type TaskView } from './log.js';
 import { logRecordSchema, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
 
@@ -45,12 +45,16 @@ const OPEN_PAGE = 1_000;
 export class TaskBook {
   readonly #open = new Map<string, Held>();
   readonly #byOwner = new Map<string, number>();
+  readonly #byState = new Map<TaskState, number>();
   readonly #store: StateStore;
   readonly #keys: RecordKeys;
+  readonly #onCount: (state: TaskState, count: number) => void;
 
-  constructor(store: StateStore, keys: RecordKeys) {
+  /** @param onCount - told how many tasks are held in a state, whenever that changes */
+  constructor(store: StateStore, keys: RecordKeys, onCount: (state: TaskState, count: number) => void) {
     this.#store = store;
     this.#keys = keys;
+    this.#onCount = onCount;
   }
 
   get openCount(): number {
@@ -178,6 +182,7 @@ export class TaskBook {
       if (!isGatewayError(error, 'STORE_TRIPPED')) held.doubtful = true;
       throw error;
     }
+    this.#moved(before.state, after.state);
     held.row = after;
     this.#show(held, events);
     return held;
@@ -194,6 +199,7 @@ export class TaskBook {
     }
     if (!isTerminal(held.row.state)) return;
     this.#open.delete(held.row.id);
+    this.#count(held.row.state, -1);
     const left = (this.#byOwner.get(held.row.owner) ?? 1) - 1;
     if (left > 0) this.#byOwner.set(held.row.owner, left);
     else this.#byOwner.delete(held.row.owner);
@@ -211,6 +217,7 @@ export class TaskBook {
     for (const { value } of await this.#logRecords(row.id, held.row.seq))
       missed.push(...readJson(value, logRecordSchema));
     held.revision = stored.revision;
+    this.#moved(held.row.state, row.state);
     held.row = row;
     this.#show(held, missed);
   }
@@ -218,8 +225,21 @@ export class TaskBook {
   #hold(row: TaskRow, view: TaskView, revision: number): OpenTask {
     const held: Held = { row, view, watchers: new Set(), revision, doubtful: false, tail: Promise.resolve() };
     this.#open.set(row.id, held);
+    this.#count(row.state, 1);
     this.#byOwner.set(row.owner, this.openCountOf(row.owner) + 1);
     return held;
+  }
+
+  #moved(from: TaskState, to: TaskState): void {
+    if (from === to) return;
+    this.#count(from, -1);
+    this.#count(to, 1);
+  }
+
+  #count(state: TaskState, change: number): void {
+    const count = (this.#byState.get(state) ?? 0) + change;
+    this.#byState.set(state, count);
+    this.#onCount(state, count);
   }
 
   async #fold(row: TaskRow, fromSeq: number, view: TaskView): Promise<TaskView> {

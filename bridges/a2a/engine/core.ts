@@ -1,9 +1,10 @@
+import { context, ROOT_CONTEXT, type Context as TraceContext } from '@opentelemetry/api';
 import { Background } from '../../../src/base/async.js';
 import { backoffMs } from '../../../src/base/backoff.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
-import type { Counter, Gauge, Histogram, Metrics } from '../../../src/base/metrics.js';
+import type { Metrics } from '../../../src/base/metrics.js';
 import type { StateStore } from '../../../src/store/port.js';
 import type { BandCalls, BandHealth } from '../band.js';
 import type { ReadReply } from '../convert/directive.js';
@@ -16,6 +17,7 @@ import { TaskBook, type Change, type OpenTask } from './book.js';
 import { Completion } from './completion.js';
 import { Contexts, type Context } from './contexts.js';
 import { DeliveryStates } from './delivery.js';
+import { stateLabel, TaskFigures } from './figures.js';
 import { Lanes, removeFromLane, tasksOf, type Lane } from './lanes.js';
 import type { Reason } from './reasons.js';
 import { contextKeyOf, type RecordKeys, type TaskRow } from './records.js';
@@ -72,9 +74,9 @@ export class EngineCore {
   readonly readers = new AbortController();
   /** Tasks of this process, whose posts no earlier process can have made. */
   readonly fresh = new Set<string>();
-  readonly counters: Readonly<Record<'accepted' | 'ended' | 'late' | 'unmatched', Counter>>;
-  readonly #open: Gauge;
-  readonly #seconds: Histogram;
+  readonly figures: TaskFigures;
+  /** The trace in which a task was last asked something, so that its post is part of it. */
+  readonly traces = new Map<string, TraceContext>();
   stopping = false;
   /** Wakes a lane's worker; set once, by the worker. */
   kick: (lane: Lane) => void = () => undefined;
@@ -82,7 +84,10 @@ export class EngineCore {
   constructor(deps: EngineDeps) {
     this.deps = deps;
     const { store, keys, clock, rest, log, metrics } = deps;
-    this.book = new TaskBook(store, keys);
+    this.figures = new TaskFigures(metrics);
+    this.book = new TaskBook(store, keys, (state, count) => {
+      this.figures.counted(state, count);
+    });
     this.contexts = new Contexts({ store, keys, clock, findBinding: deps.findBinding });
     this.lanes = new Lanes(store, keys, this.contexts);
     this.delivery = new DeliveryStates(rest);
@@ -108,14 +113,6 @@ export class EngineCore {
       taken: ({ row }, replyId) =>
         this.lanes.find(contextKeyOf(row.owner, row.contextId), row.peerId)?.record.taken.includes(replyId) ?? true,
     });
-    this.#open = metrics.gauge('band_a2a_open_tasks', 'Open tasks');
-    this.#seconds = metrics.histogram('band_a2a_task_seconds', 'Seconds from acceptance to end, by state', ['state']);
-    this.counters = {
-      accepted: metrics.counter('band_a2a_tasks_total', 'Tasks accepted'),
-      ended: metrics.counter('band_a2a_tasks_ended_total', 'Tasks ended, by state', ['state']),
-      late: metrics.counter('band_a2a_late_replies_total', 'Replies that came after the end of their task'),
-      unmatched: metrics.counter('band_a2a_unmatched_replies_total', 'Replies that belong to no task'),
-    };
   }
 
   // Ends and timers
@@ -137,7 +134,7 @@ export class EngineCore {
    */
   async fail(taskId: string, reason: Reason, standing?: boolean): Promise<void> {
     const { newId } = this.deps;
-    const after = await this.durably(() =>
+    await this.durably(() =>
       this.change(taskId, (task) => {
         const lane = this.laneOf(task.row);
         const unposted = task.row.posted === 0 && !(standing ?? this.#mayStand(lane, task.row));
@@ -148,7 +145,6 @@ export class EngineCore {
         return change && lane && owes ? this.withDebt(lane, task, change, uncertainPost) : change;
       }),
     );
-    if (after) this.deps.log.info({ taskId, reason, peer: after.row.peerId }, 'a2a task failed');
   }
 
   /** A context's room is gone, and with it the answers to all that was asked in it. */
@@ -202,13 +198,10 @@ export class EngineCore {
     const { row } = task;
     const lane = this.laneOf(row);
     if (isTerminal(row.state)) {
-      this.timers.clearAll(row.id);
-      this.completion.forget(row.id);
-      this.fresh.delete(row.id);
-      const state = row.state.slice('TASK_STATE_'.length).toLowerCase();
-      this.counters.ended.inc({ state });
-      this.#seconds.observe({ state }, Math.max(0, this.now() - row.createdAt) / 1_000);
-      this.#open.set({}, this.book.openCount);
+      this.#forget(row.id);
+      this.figures.ended(row, this.now());
+      const reason = task.view.status.message?.metadata?.['band_reason'];
+      this.deps.log.info({ ...this.idsOf(row), state: stateLabel(row.state), reason }, 'a2a task ended');
       if (lane) {
         removeFromLane(lane, row.id);
         this.kick(lane);
@@ -231,15 +224,31 @@ export class EngineCore {
 
   /** A task was stored. */
   accepted(): void {
-    this.counters.accepted.inc();
-    this.#open.set({}, this.book.openCount);
+    this.figures.accepted.inc();
+  }
+
+  /** What joins the lines of the log that belong to one task. */
+  idsOf({ id, contextId, owner, peerId }: TaskRow): Record<string, string | null> {
+    const roomId = this.lanes.find(contextKeyOf(owner, contextId), peerId)?.context.record.roomId ?? null;
+    return { taskId: id, contextId, peer: peerId, principal: owner, roomId };
+  }
+
+  /** The task was asked something just now: what follows from it belongs to the trace of this moment. */
+  trace(taskId: string): void {
+    const active = context.active();
+    if (active !== ROOT_CONTEXT) this.traces.set(taskId, active);
+  }
+
+  #forget(taskId: string): void {
+    this.timers.clearAll(taskId);
+    this.completion.forget(taskId);
+    this.fresh.delete(taskId);
+    this.traces.delete(taskId);
   }
 
   /** A task whose end became known only by reading its record again, after a write of unknown outcome. */
   #letGo(taskId: string): void {
-    this.timers.clearAll(taskId);
-    this.completion.forget(taskId);
-    this.fresh.delete(taskId);
+    this.#forget(taskId);
     for (const lane of [...this.lanes.all()]) {
       removeFromLane(lane, taskId);
       this.kick(lane);

@@ -1,6 +1,7 @@
+import { context as trace, ROOT_CONTEXT } from '@opentelemetry/api';
 import type { OpenTask } from './book.js';
 import type { EngineCore } from './core.js';
-import { Dispatcher, PeerUnknown, UncertainPost } from './dispatch.js';
+import { Dispatcher, PeerUnknown, UncertainPost, type Post } from './dispatch.js';
 import type { Lane } from './lanes.js';
 import { TaskFailure } from './reasons.js';
 import type { TaskRow } from './records.js';
@@ -83,29 +84,30 @@ export class LaneWorker {
     }
     let { roomId } = lane.context.record;
     try {
-      const posted = await this.#dispatcher.post(
-        {
-          context: lane.context,
-          peer,
-          taskId: id,
-          messageId,
-          text: this.#core.textOf(message, peer),
-          lookFirst: !this.#core.fresh.has(id),
-          stillWanted: () => this.#core.book.find(id)?.row.pending.includes(messageId) ?? false,
-          onFlight: (underWay) => {
-            lane.inFlight = underWay ? messageId : null;
-          },
-          onRoom: (used) => {
-            roomId = used;
-          },
+      const post: Post = {
+        context: lane.context,
+        peer,
+        taskId: id,
+        messageId,
+        text: this.#core.textOf(message, peer),
+        lookFirst: !this.#core.fresh.has(id),
+        stillWanted: () => this.#core.book.find(id)?.row.pending.includes(messageId) ?? false,
+        onFlight: (underWay) => {
+          lane.inFlight = underWay ? messageId : null;
         },
-        this.#core.work.signal,
+        onRoom: (used) => {
+          roomId = used;
+        },
+      };
+      // The worker may have been woken by another task; the calls belong to the trace of this one.
+      const posted = await trace.with(this.#core.traces.get(id) ?? ROOT_CONTEXT, () =>
+        this.#dispatcher.post(post, this.#core.work.signal),
       );
       if (posted.kind === 'posted') await this.#posted(lane, id, messageId, posted.bandMessageId);
     } catch (error) {
       if (this.#core.work.signal.aborted || !(error instanceof TaskFailure)) throw error;
       this.#core.deps.log.warn(
-        { err: error.cause, taskId: id, peer: peerId, roomId, reason: error.reason },
+        { err: error.cause, ...this.#core.idsOf(task.row), roomId, messageId, reason: error.reason },
         'a request could not be put into its room',
       );
       await this.#core.fail(id, error.reason, error instanceof UncertainPost);
@@ -129,10 +131,12 @@ export class LaneWorker {
           throw error;
         }),
     );
+    const { contextId, owner: principal, roomId } = lane.context.record;
     this.#core.deps.log.info(
-      { taskId, messageId, bandMessageId, roomId: lane.context.record.roomId, peer: lane.peerId },
+      { taskId, contextId, peer: lane.peerId, principal, roomId, messageId, bandMessageId },
       'a2a request posted',
     );
+    if (after?.row.posted === 1) this.#core.figures.posted(after.row, now);
     if (!after) {
       await this.#owePost(lane, taskId, bandMessageId);
       return;

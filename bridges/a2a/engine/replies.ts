@@ -5,6 +5,7 @@ import { isInterrupted } from '../wire.js';
 import type { OpenTask } from './book.js';
 import type { Context } from './contexts.js';
 import type { EngineCore } from './core.js';
+import { stateLabel } from './figures.js';
 import { takeReply, type Lane } from './lanes.js';
 import { answer, remark } from './steps.js';
 
@@ -57,7 +58,7 @@ export class Replies {
         return;
       }
       this.#core.deps.log.info(
-        { taskId, bandMessageId: reply.id, roomId: reply.roomId, peer: peerId, state: after.row.state },
+        { ...this.#core.idsOf(after.row), bandMessageId: reply.id, state: stateLabel(after.row.state) },
         'a2a reply taken',
       );
       if (after.row.state !== 'TASK_STATE_WORKING') return;
@@ -85,8 +86,10 @@ export class Replies {
       ? { band_room_id: reply.roomId, band_message_id: reply.id, band_sender_id: reply.senderId }
       : undefined;
     let untake: (() => void) | null = null;
+    let askedAt: number | null = null;
     return this.#core
       .change(taskId, (task) => {
+        askedAt = task.row.lastReplyAt === null ? task.row.lastActivityAt : null;
         const change = answer(task, {
           bandMessageId: reply.id,
           reply: read(text),
@@ -99,10 +102,18 @@ export class Replies {
         untake = takeReply(lane, reply.id);
         return { ...(change ?? {}), also: [this.#core.lanes.put(lane)] };
       })
-      .catch((error: unknown) => {
-        untake?.();
-        throw error;
-      });
+      .then(
+        (after) => {
+          if (askedAt !== null && after?.row.lastReplyAt != null) {
+            this.#core.figures.replied(askedAt, after.row.lastReplyAt);
+          }
+          return after;
+        },
+        (error: unknown) => {
+          untake?.();
+          throw error;
+        },
+      );
   }
 
   async #isSameTurn(context: Context, taskId: string, settings: ConversationSettings): Promise<boolean> {
@@ -126,7 +137,7 @@ export class Replies {
       untake();
       throw error;
     }
-    this.#core.counters.late.inc();
+    this.#core.figures.late.inc();
     this.#core.deps.log.info(
       { bandMessageId: reply.id, roomId: reply.roomId, peer: lane.peerId },
       'a late reply was dropped',
@@ -166,7 +177,7 @@ export class Replies {
   }
 
   #unmatched(reply: BandReply): void {
-    this.#core.counters.unmatched.inc();
+    this.#core.figures.unmatched.inc();
     this.#core.deps.log.info({ bandMessageId: reply.id, roomId: reply.roomId }, 'a message belongs to no task');
   }
 

@@ -214,8 +214,17 @@ export class PeerDirectory {
     this.#index();
     this.#ready = true;
     this.#firstRead.resolve();
-    this.#deps.metrics.gauge('band_a2a_peers', 'Peers published').set({}, this.#peers.size);
+    this.#count();
     for (const peerId of before.keys()) if (!this.#peers.has(peerId)) this.#deps.onRemoved(peerId);
+  }
+
+  #count(): void {
+    const { metrics } = this.#deps;
+    const claims = new Map<string, number>();
+    for (const peer of this.#peers.values()) claims.set(baseSlug(peer), (claims.get(baseSlug(peer)) ?? 0) + 1);
+    const contested = [...claims.values()].filter((count) => count > 1).length;
+    metrics.gauge('band_a2a_peers', 'Peers published').set({}, this.#peers.size);
+    metrics.gauge('band_a2a_slug_conflicts', 'Slugs that several peers would have by their names').set({}, contested);
   }
 
   #isWanted(one: Nameable, type: string): boolean {

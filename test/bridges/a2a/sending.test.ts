@@ -237,7 +237,8 @@ describe('a send', () => {
     lab = await a2aLab({ options: { peers: { refreshSeconds: 5 } } });
     const taskId = await lab.submit('hi');
     await lab.posted(1);
-    lab.rooms.fail('listPeers', refused(503, 'BAND_UNREACHABLE'), { times: 10 });
+    lab.rooms.fail('listPeers', refused(503, 'BAND_UNREACHABLE'), { times: 1_000 });
+    lab.rooms.fail('listChats', refused(503, 'BAND_UNREACHABLE'), { times: 1_000 });
     for (let i = 0; i < 8; i += 1) await lab.clock.advance(5_000);
     const refusedSend = await lab.client.rpc('helper', 'SendMessage', message('again'));
     expect(refusedSend.status).toBe(503);

@@ -158,7 +158,6 @@ export async function a2aLab(lab: LabOptions = {}): Promise<A2ALab> {
 
 /** Counters by name and label values, for tests that look at them. */
 function countingMetrics(counters: Map<string, number>): Metrics {
-  const nothing = () => undefined;
   return {
     counter: (name) => ({
       inc: (labels = {}, by = 1) => {
@@ -168,11 +167,18 @@ function countingMetrics(counters: Map<string, number>): Metrics {
       },
     }),
     gauge: (name) => ({
-      set: (_labels, value) => {
-        counters.set(name, value);
+      set: (labels, value) => {
+        for (const key of [name, `${name} ${Object.values(labels).join(' ')}`]) counters.set(key, value);
       },
     }),
-    histogram: () => ({ observe: nothing }),
+    histogram: (name) => ({
+      observe: (labels, value) => {
+        counters.set(`${name} last`, value);
+        for (const key of [name, `${name} ${Object.values(labels).join(' ')}`]) {
+          counters.set(key, (counters.get(key) ?? 0) + 1);
+        }
+      },
+    }),
   };
 }
 
