@@ -70,6 +70,7 @@ export async function readAgent(
   shared: {
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly onSecret: (secret: string) => void;
+    readonly onSecretFile: (full: string) => void;
     readonly problems: Problem[];
   },
 ): Promise<{ readonly settled: readonly SettledValue[]; readonly agent: AgentDraft | null }> {

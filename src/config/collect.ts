@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { z } from 'zod';
 import { isPlainObject } from './casing.js';
 import type { NamedSetting } from './names.js';
@@ -64,6 +65,8 @@ export interface CollectOptions {
   readonly keyPrefix?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly onSecret: (secret: string) => void;
+  /** Told the full name of each file that a secret came from. */
+  readonly onSecretFile: (full: string) => void;
   readonly problems: Problem[];
 }
 
@@ -74,7 +77,7 @@ type Found =
 
 /** Finds each setting's value in the first source that has one, and resolves its secrets. Problems are collected. */
 export function collect(options: CollectOptions): Collected {
-  const { settings, sources, part, keyPrefix = '', env, onSecret, problems } = options;
+  const { settings, sources, part, keyPrefix = '', env, onSecret, onSecretFile, problems } = options;
   const values: Record<string, unknown> = {};
   const settled: SettledValue[] = [];
   for (const named of settings) {
@@ -86,13 +89,14 @@ export function collect(options: CollectOptions): Collected {
     }
     try {
       const folder = found.origin.kind === 'file' ? (part?.folder ?? '.') : (sources?.cwd ?? '.');
+      if (found.kind === 'secret-file') onSecretFile(path.resolve(folder, found.file));
       const raw =
         found.kind === 'value'
           ? found.value
           : found.kind === 'text'
             ? valueFromText(named.setting.schema, found.text)
             : readSecretFile(found.file, folder);
-      const value = resolveSecrets(named.setting, raw, { env, folder }, onSecret);
+      const value = resolveSecrets(named.setting, raw, { env, folder, onFile: onSecretFile }, onSecret);
       put(values, named.path, value);
       settled.push({ named, key, value, origin: found.origin });
     } catch (error) {

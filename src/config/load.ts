@@ -67,6 +67,8 @@ export interface Config {
   readonly settled: readonly SettledValue[];
   /** Every secret among the values. */
   readonly secrets: readonly string[];
+  /** Full names of the files that secrets came from. */
+  readonly secretFiles: readonly string[];
 }
 
 /**
@@ -80,7 +82,13 @@ export async function loadConfig(request: ConfigRequest): Promise<Config> {
   const dotenv = request.dotenv ?? {};
   const sources: Sources = { flags: request.flags ?? [], env: request.env, dotenv, cwd: request.cwd };
   const env = { ...dotenv, ...request.env };
-  const shared = { env, onSecret: (secret: string) => secrets.add(secret), problems };
+  const secretFiles = new Set<string>();
+  const shared = {
+    env,
+    onSecret: (secret: string) => secrets.add(secret),
+    onSecretFile: (full: string) => secretFiles.add(full),
+    problems,
+  };
 
   const found = readConfigFile(request, env, problems);
   const top = found && filePart(found, []);
@@ -111,6 +119,7 @@ export async function loadConfig(request: ConfigRequest): Promise<Config> {
     })),
     settled,
     secrets: [...secrets],
+    secretFiles: [...secretFiles],
   };
 }
 

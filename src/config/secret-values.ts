@@ -9,6 +9,8 @@ export interface SecretSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Folder that relative file names start from. */
   readonly folder: string;
+  /** Told the full name of each file that a secret came from. */
+  readonly onFile?: (full: string) => void;
 }
 
 /** A secret that could not be had; the text names the place, never the value. */
@@ -105,8 +107,11 @@ function isReference(value: Record<string, unknown>): value is Reference & Recor
   return keys.length === 1 && (keys[0] === 'env' || keys[0] === 'file') && typeof value[keys[0]] === 'string';
 }
 
-function lookUp(reference: Reference, { env, folder }: SecretSources, where: readonly string[]): string {
-  if ('file' in reference) return readSecretFile(reference.file, folder, where);
+function lookUp(reference: Reference, { env, folder, onFile }: SecretSources, where: readonly string[]): string {
+  if ('file' in reference) {
+    onFile?.(path.resolve(folder, reference.file));
+    return readSecretFile(reference.file, folder, where);
+  }
   const value = env[reference.env];
   if (value === undefined || value === '')
     throw new SecretError(`${reference.env} is not set in the environment`, where);

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { request, type Dispatcher } from 'undici';
@@ -94,15 +94,32 @@ function dataDirFinding(dataDir: string, kind: 'leveldb' | 'memory'): Finding {
   }
 }
 
-/** Files that hold secrets by their nature. */
-function secretFileFindings({ file }: Config, cwd: string): Finding[] {
+/** Files that hold secrets: by their nature, because a setting names them, or because a secret stands in them. */
+function secretFileFindings({ file, secrets, secretFiles }: Config, cwd: string): Finding[] {
   if (process.platform === 'win32') return [];
-  const beside = file === null ? cwd : path.dirname(path.resolve(cwd, file));
-  return [path.join(cwd, '.env'), path.join(beside, 'agent_config.yaml')].flatMap((full) => {
+  const settings = file === null ? null : path.resolve(cwd, file);
+  const beside = settings === null ? cwd : path.dirname(settings);
+  const files = new Set([path.join(cwd, '.env'), path.join(beside, 'agent_config.yaml'), ...secretFiles]);
+  if (settings !== null && holdsAny(settings, secrets)) files.add(settings);
+  return [...files].flatMap((full) => {
     const found = statSync(full, { throwIfNoEntry: false });
-    if (!found || (found.mode & 0o007) === 0) return [];
-    return [warning('secrets', `${full} may be read by every user of this machine`, `chmod o-rwx ${full}`)];
+    if (!found) return [];
+    if ((found.mode & 0o007) !== 0) {
+      return [warning('secrets', `${full} may be read by every user of this machine`, `chmod go-rwx ${full}`)];
+    }
+    // A file that somebody else owns is open to a group on purpose: it is how this user may read it.
+    if ((found.mode & 0o070) === 0 || found.uid !== process.getuid?.()) return [];
+    return [warning('secrets', `${full} may be read by the group of its owner`, `chmod go-rwx ${full}`)];
   });
+}
+
+function holdsAny(full: string, secrets: readonly string[]): boolean {
+  try {
+    const text = readFileSync(full, 'utf8');
+    return secrets.some((secret) => text.includes(secret));
+  } catch {
+    return false; // It was there a moment ago; whatever it holds now, it was read.
+  }
 }
 
 async function portFinding(host: string, port: number, subject = 'port'): Promise<Finding> {

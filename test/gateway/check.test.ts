@@ -151,6 +151,49 @@ describe('this machine', () => {
     ]);
   });
 
+  it('secret files that are named, and a settings file with a secret in it, are warned of when others may read them', async () => {
+    const cwd = await tempFolder();
+    const write = (name: string, text: string, mode: number) => {
+      writeFileSync(path.join(cwd, name), text);
+      chmodSync(path.join(cwd, name), mode);
+      return path.join(cwd, name);
+    };
+    write('world.key', 'band_a_world', 0o604);
+    write('group.key', 'band_a_group', 0o640);
+    write('mine.key', 'band_a_mine', 0o600);
+    const entry = (name: string, key: string) =>
+      `  ${name}: { agent_id: ${name}, api_key: ${key}, bridge: a2a, single_instance: false }\n`;
+    const file = (names: readonly string[]) =>
+      `agents:\n${names.map((name) => entry(name, `{ file: ${name}.key }`)).join('')}`;
+    const secretsOf = async (text: string) => {
+      write('gateway.yaml', text, 0o644);
+      const config = await loadConfig({
+        env: { PORT: '0', DATA_DIR: path.join(cwd, 'data'), BAND_REST_URL: 'http://127.0.0.1:1' },
+        cwd,
+        bridgeNames: ['a2a'],
+        bridgeGroups: async () => [settingsGroup('a2a', {})],
+      });
+      const dispatcher = new MockAgent();
+      dispatcher.disableNetConnect();
+      const found = await checkConfig(config, bridges(), { clock, dispatcher, cwd }, new AbortController().signal);
+      await dispatcher.close();
+      return found.filter(({ subject }) => subject === 'secrets').map(({ level, message }) => [level, message]);
+    };
+    expect(await secretsOf(file(['world', 'group', 'mine']))).toEqual([
+      ['warning', `${cwd}/world.key may be read by every user of this machine`],
+      ['warning', `${cwd}/group.key may be read by the group of its owner`],
+    ]);
+    expect(await secretsOf(file(['mine']))).toEqual([]);
+    expect(
+      (await check({ me, cwd, env: { BAND_API_KEY: '', BAND_API_KEY_FILE: `${cwd}/group.key` } }))('secrets'),
+    ).toEqual([
+      expect.objectContaining({ message: `${cwd}/group.key may be read by the group of its owner` }) as Finding,
+    ]);
+    expect(await secretsOf(`agents:\n${entry('here', 'band_a_literal')}`)).toEqual([
+      ['warning', `${cwd}/gateway.yaml may be read by every user of this machine`],
+    ]);
+  });
+
   it('being bound to all addresses without a public one is a warning', async () => {
     expect((await check({ me, env: { HOST: '0.0.0.0' } }))('public address')[0]).toMatchObject({ level: 'warning' });
   });
