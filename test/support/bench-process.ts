@@ -19,10 +19,17 @@ export interface BenchProcess {
   readonly said: string;
 }
 
-/** Brings `dist` up to date, so that programs run as an installed package does: without a loader. */
+/**
+ * Brings `dist` up to date, so that programs run as an installed package does: without a loader.
+ * @throws {Error} with what the compiler says
+ */
 export async function buildPackage(): Promise<void> {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
-  await promisify(execFile)(process.execPath, [tsc, '-b'], { cwd: ROOT, timeout: BUILD_TIMEOUT_MS });
+  try {
+    await promisify(execFile)(process.execPath, [tsc, '-b'], { cwd: ROOT, timeout: BUILD_TIMEOUT_MS });
+  } catch (error) {
+    throw new Error(`the package does not build: ${(error as { stdout?: string }).stdout ?? ''}`, { cause: error });
+  }
 }
 
 /** A program of `support/programs` that imports the built package. */
