@@ -312,6 +312,24 @@ describe('stop and play', () => {
     expect(lab.band.called('nextMessage').at(-1)!.at - begun).toBe(15_000);
   });
 
+  it('does not list stuck messages while it is paused before its startup synchronisation succeeded', async () => {
+    const lab = agentLab({ session: { stoppedResyncSeconds: 10 } });
+    lab.band.addRoom(ROOM);
+    lab.band.fail('nextMessage');
+    await lab.agent.start();
+    await lab.settle();
+    lab.band.setStopped(ROOM, true);
+    const listed = lab.band.called('listMessages').length;
+    const looked = lab.band.called('nextMessage').length;
+    await lab.clock.advance(25_000);
+    expect(lab.band.called('listMessages')).toHaveLength(listed);
+    expect(lab.band.called('nextMessage')).toHaveLength(looked + 2);
+    lab.band.setStopped(ROOM, false);
+    await lab.settle();
+    expect(lab.band.called('listMessages')).toHaveLength(listed + 1);
+    await lab.agent.stop();
+  });
+
   it('recovers nothing from the list of stuck messages while it is paused at its start', async () => {
     const lab = agentLab();
     const room = lab.band.addRoom(ROOM);

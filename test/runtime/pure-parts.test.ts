@@ -7,6 +7,7 @@ import { Deadlines, type Timed } from '../../src/runtime/deadlines.js';
 import { Gate } from '../../src/runtime/gate.js';
 import { Ledger } from '../../src/runtime/ledger.js';
 import { readableMentions } from '../../src/runtime/mention-tokens.js';
+import { RoomTeardown } from '../../src/runtime/room-teardown.js';
 import { ResyncSchedule, resyncTimes } from '../../src/runtime/schedule.js';
 import { createManualClock } from '../../src/testing/manual-clock.js';
 
@@ -280,5 +281,24 @@ describe('readableMentions', () => {
     };
     expect(readableMentions('@[[u-1]] and @[[u-2]]: see @[[u-1]]', roster)).toBe('@jane and @[[u-2]]: see @jane');
     expect(readableMentions('nothing here', roster)).toBe('nothing here');
+  });
+});
+
+describe('RoomTeardown', () => {
+  it('R-175 repeats what failed and nothing that succeeded; callers share an attempt', async () => {
+    const steps: string[] = [];
+    const failures = ['still runs', null, 'not yet', null];
+    const step = (name: string) => async () => {
+      steps.push(name);
+      await Promise.resolve();
+      const failure = failures.shift();
+      if (failure) throw new Error(failure);
+    };
+    const teardown = new RoomTeardown({ stopped: step('stop'), cleanUp: step('clean up') });
+    for (const run of [teardown.run(), teardown.run()]) await expect(run).rejects.toThrow('still runs');
+    expect(steps).toEqual(['stop']);
+    await expect(teardown.run()).rejects.toThrow('not yet');
+    await teardown.run();
+    expect(steps).toEqual(['stop', 'stop', 'clean up', 'clean up']);
   });
 });
