@@ -1,5 +1,7 @@
 import { stringify } from 'yaml';
 import type { SlackAppConfig } from './apps.js';
+import { ASK_CALLBACK } from './inbound/commands/form.js';
+import { COMMAND_WORDS } from './inbound/commands/words.js';
 import type { SlackOptions } from './settings.js';
 
 const MAX_NAME_CHARS = 35;
@@ -66,6 +68,7 @@ const JOIN: Feature = {
   without: 'joining public channels by itself',
 };
 const EMAIL: Feature = { scopes: ['users:read.email'], events: [], without: 'e-mail addresses of people' };
+const COMMANDS: Feature = { scopes: ['commands'], events: [], without: 'the slash command and the message shortcut' };
 const AGENT: Feature = {
   scopes: ['assistant:write'],
   events: ['agent_session_stopped'],
@@ -87,6 +90,7 @@ function featuresOf(options: SlackOptions, app: Pick<SlackAppConfig, 'surface'>)
     FILES,
     REACTIONS,
     PERSONA,
+    ...(options.slashCommand !== 'off' || options.messageShortcut ? [COMMANDS] : []),
     ...(options.autoJoin ? [JOIN] : []),
     ...(options.identity.email ? [EMAIL] : []),
     ...(surface === 'agent' ? [AGENT] : surface === 'assistant' ? [ASSISTANT] : []),
@@ -128,6 +132,7 @@ export function slackManifest({ options, app, publicUrl }: ManifestInput): Slack
   const base = `${publicUrl ?? 'https://gateway.example.com'}${options.mountPath}/${app.slug}`;
   const http = app.transport === 'http';
   const url = (kind: string) => (http ? { request_url: `${base}/${kind}` } : {});
+  const commandUrl = http ? { url: `${base}/commands` } : {};
   const description = 'Talks to Band agents from Slack.';
   return {
     manifest: {
@@ -136,6 +141,8 @@ export function slackManifest({ options, app, publicUrl }: ManifestInput): Slack
       features: {
         app_home: { home_tab_enabled: false, messages_tab_enabled: true, messages_tab_read_only_enabled: false },
         bot_user: { display_name: botName(name), always_online: true },
+        ...(options.messageShortcut ? { shortcuts: [SHORTCUT] } : {}),
+        ...(options.slashCommand === 'off' ? {} : { slash_commands: [slashCommand(options.slashCommand, commandUrl)] }),
         ...(surface === 'agent' ? { agent_view: { agent_description: description } } : {}),
         ...(surface === 'assistant' ? { assistant_view: { assistant_description: description } } : {}),
       },
@@ -151,6 +158,22 @@ export function slackManifest({ options, app, publicUrl }: ManifestInput): Slack
     notes: notesFor(http, publicUrl),
   };
 }
+
+const SHORTCUT = {
+  name: 'Ask the agent',
+  type: 'message',
+  callback_id: ASK_CALLBACK,
+  description: 'Asks the agent about a message, in its thread.',
+} as const;
+
+const slashCommand = (command: string, url: { url?: string }) => ({
+  command,
+  ...url,
+  description: 'Asks the agent, and steers your conversations with it.',
+  usage_hint: Object.keys(COMMAND_WORDS).join(' | '),
+  // Without it a mention in a command is only its letters.
+  should_escape: true,
+});
 
 function notesFor(http: boolean, publicUrl: string | null): readonly string[] {
   return [

@@ -88,12 +88,7 @@ export function parseEvent(event: Readonly<Record<string, unknown>> & { readonly
 const id = z.string().nullish().catch(null);
 const channelTypeSchema = z.enum(['channel', 'group', 'im', 'mpim', 'app_home']).nullish().catch(null);
 
-const placedSchema = z.looseObject({
-  channel: z.string().min(1),
-  channel_type: channelTypeSchema,
-  subtype: id,
-  event_ts: id,
-});
+const placedSchema = z.object({ channel: z.string().min(1), channel_type: channelTypeSchema, subtype: id });
 
 function parseMessage(event: unknown): SlackEvent | null {
   const placed = placedSchema.safeParse(event);

@@ -49,6 +49,8 @@ export interface SlackActionDelivery extends DeliverySource {
   readonly actionTs: string | null;
   readonly actionId: string;
   readonly value: string | null;
+  /** The message it stands in is seen by the presser alone. */
+  readonly isEphemeral: boolean;
 }
 
 export interface SlackViewDelivery extends DeliverySource {
@@ -73,6 +75,8 @@ export interface SlackShortcutDelivery extends DeliverySource {
   readonly channel: string | null;
   readonly messageTs: string | null;
   readonly threadTs: string | null;
+  /** What the message says, in mrkdwn. */
+  readonly messageText: string;
 }
 
 export interface SlackCommandDelivery extends DeliverySource {
@@ -89,11 +93,11 @@ export interface SlackCommandDelivery extends DeliverySource {
 export function parseDelivery(body: unknown): SlackDelivery {
   const top = topSchema.safeParse(body);
   if (!top.success) return unknown('not an object');
-  const { type } = top.data;
+  const { type, challenge, command } = top.data;
   switch (type) {
     case 'url_verification':
-      return typeof top.data['challenge'] === 'string'
-        ? { kind: 'url_verification', challenge: top.data['challenge'] }
+      return typeof challenge === 'string'
+        ? { kind: 'url_verification', challenge }
         : unknown('url_verification without a challenge');
     case 'event_callback':
       return parseCallback(body);
@@ -108,7 +112,7 @@ export function parseDelivery(body: unknown): SlackDelivery {
     case 'shortcut':
       return parseShortcut(body, type === 'message_action' ? 'message' : 'global');
     default:
-      if (typeof top.data['command'] === 'string') return parseCommand(body);
+      if (typeof command === 'string') return parseCommand(body);
       return unknown(type ? 'type not handled' : 'no type');
   }
 }
@@ -132,11 +136,17 @@ export function parseForm(body: string): FormBody {
   return form.has('command') ? { kind: 'payload', body: Object.fromEntries(form) } : { kind: 'bad' };
 }
 
-const topSchema = z.looseObject({ type: z.string().nullish().catch(null) });
 const id = z.string().nullish().catch(null);
 
-const callbackSchema = z.looseObject({
-  event: z.looseObject({ type: z.string() }),
+const topSchema = z.object({ type: id, challenge: z.unknown(), command: z.unknown() });
+
+type TypedEvent = Readonly<Record<string, unknown>> & { readonly type: string };
+const isTyped = (event: unknown): event is TypedEvent =>
+  typeof event === 'object' && event !== null && typeof (event as { type?: unknown }).type === 'string';
+
+// Each delivery passes here before its acknowledgement: nothing is copied that is not read.
+const callbackSchema = z.object({
+  event: z.custom<TypedEvent>(isTyped),
   event_id: id,
   event_time: z.number().nullish().catch(null),
   api_app_id: id,
@@ -145,7 +155,7 @@ const callbackSchema = z.looseObject({
   context_team_id: id,
   is_ext_shared_channel: z.boolean().nullish().catch(null),
   authorizations: z
-    .array(z.looseObject({ team_id: id, enterprise_id: id, user_id: id, is_bot: z.boolean().nullish().catch(null) }))
+    .array(z.object({ team_id: id, enterprise_id: id, user_id: id, is_bot: z.boolean().nullish().catch(null) }))
     .nullish()
     .catch(null),
 });
@@ -204,7 +214,10 @@ const actionsSchema = z.looseObject({
   ...sourceSchema,
   channel: channelRef,
   message: messageRef,
-  container: z.looseObject({ message_ts: id, channel_id: id, thread_ts: id }).nullish().catch(null),
+  container: z
+    .looseObject({ message_ts: id, channel_id: id, thread_ts: id, is_ephemeral: z.boolean().nullish().catch(null) })
+    .nullish()
+    .catch(null),
   actions: z.array(
     z.looseObject({
       action_id: z.string(),
@@ -233,6 +246,7 @@ function parseActions(body: unknown): SlackDelivery {
     actionTs: action.action_ts ?? null,
     actionId: action.action_id,
     value: action.value ?? action.selected_option?.value ?? null,
+    isEphemeral: data.container?.is_ephemeral ?? false,
   };
 }
 
@@ -273,7 +287,10 @@ const shortcutSchema = z.looseObject({
   trigger_id: z.string(),
   callback_id: z.string(),
   channel: channelRef,
-  message: messageRef,
+  message: z
+    .looseObject({ ts: id, thread_ts: id, text: z.string().nullish().catch(null) })
+    .nullish()
+    .catch(null),
   message_ts: id,
 });
 
@@ -292,6 +309,7 @@ function parseShortcut(body: unknown, scope: 'message' | 'global'): SlackDeliver
     channel: data.channel?.id ?? null,
     messageTs: data.message?.ts ?? data.message_ts ?? null,
     threadTs: data.message?.thread_ts ?? null,
+    messageText: data.message?.text ?? '',
   };
 }
 

@@ -148,6 +148,18 @@ export const slackSettings = settingsGroup('slack', {
   auto_join: setting(z.boolean().default(false), {
     help: 'Joins public channels when it is not a member (needs channels:join).',
   }),
+  slash_command: setting(
+    z
+      .union([
+        z.literal('off'),
+        z.string().regex(/^\/[\w-]{1,31}$/, 'Input should be / and up to 31 of a-z, 0-9, _ and -'),
+      ])
+      .default('/band'),
+    { help: 'Slash command of the app, as its manifest names it; off: none.' },
+  ),
+  message_shortcut: setting(z.boolean().default(true), {
+    help: "Offers, in a message's menu, to ask the agent about it.",
+  }),
   backfill: setting(z.enum(['auto', 'on', 'off']).default('auto'), {
     help: 'Looks for messages missed while no connection was open.',
   }),

@@ -23,6 +23,9 @@ export interface ChunkedMarkdown {
   readonly footnotes: ReadonlyMap<string, string>;
 }
 
+/** Why a piece of a text is shown as it was written instead of being formatted. */
+export type Guard = 'length' | 'nesting' | 'budget' | 'exception';
+
 const DEFINITION = /^ {0,3}\[((?:[^\]\\]|\\.){1,999})\]:[ \t]*<?([^\s>]+)/;
 const FOOTNOTE = /^ {0,3}\[\^([^\]\s]{1,999})\]:[ \t]?(.*)$/;
 
@@ -30,14 +33,18 @@ const FOOTNOTE = /^ {0,3}\[\^([^\]\s]{1,999})\]:[ \t]?(.*)$/;
  * Cuts a text where its blocks end, so that each parse is small. The parser's cost grows with the square of a
  * paragraph and its stack with nesting, so long paragraphs and deep nesting are taken out first.
  */
-export function chunkMarkdown(lifted: string, placeholders: Placeholders): ChunkedMarkdown {
+export function chunkMarkdown(
+  lifted: string,
+  placeholders: Placeholders,
+  onGuard: (guard: Guard) => void = () => undefined,
+): ChunkedMarkdown {
   const definitions = new Map<string, { url: string; line: string }>();
   const footnotes = new Map<string, string>();
   const pieces: { source: string; tight: boolean }[] = [];
   for (const block of scanBlocks(lifted)) {
     if (block.kind === 'definition' && takeDefinition(block, definitions)) continue;
     if (block.kind === 'footnote' && takeFootnote(block, footnotes)) continue;
-    for (const [index, lines] of cutLines(tame(block, placeholders), block.kind).entries()) {
+    for (const [index, lines] of cutLines(tame(block, placeholders, onGuard), block.kind).entries()) {
       const source = lines.join('\n');
       const last = pieces.at(-1);
       const joins = index === 0 && last && last.source.length + source.length < CHUNK_CHARS;
@@ -87,12 +94,12 @@ function appendixFor(
 }
 
 /** Takes out of a block what would make the parser slow or deep. */
-function tame(block: Block, placeholders: Placeholders): readonly string[] {
+function tame(block: Block, placeholders: Placeholders, onGuard: (guard: Guard) => void): readonly string[] {
   if (block.kind === 'fence') return block.lines;
-  const lines = block.lines.map(limitNesting);
+  const lines = block.lines.map((line) => limitNesting(line, onGuard));
   if (lines.every((line) => line.length < LONGEST_PARAGRAPH_CHARS) && size(lines) <= LONGEST_PARAGRAPH_CHARS)
     return lines;
-  return takeOutLongRuns(lines, block.kind === 'table', placeholders);
+  return takeOutLongRuns(lines, block.kind === 'table', placeholders, onGuard);
 }
 
 const size = (lines: readonly string[]): number => lines.reduce((sum, line) => sum + line.length + 1, 0);
@@ -100,11 +107,17 @@ const size = (lines: readonly string[]): number => lines.reduce((sum, line) => s
 const STARTS_BLOCK = /^[ \t]*(?:[-+*][ \t]|\d{1,9}[.)][ \t]|>|#{1,6}[ \t]|`{3}|~{3}|$)/;
 
 /** A run of lines that one paragraph may hold, longer than allowed, becomes one mark. */
-function takeOutLongRuns(lines: readonly string[], table: boolean, placeholders: Placeholders): string[] {
+function takeOutLongRuns(
+  lines: readonly string[],
+  table: boolean,
+  placeholders: Placeholders,
+  onGuard: (guard: Guard) => void,
+): string[] {
   const out: string[] = [];
   let run: string[] = [];
   const flush = () => {
     if (size(run) > LONGEST_PARAGRAPH_CHARS) {
+      onGuard('length');
       const [, marker = '', rest = ''] =
         /^([ \t]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+|>[ \t]?)?)(.*)$/s.exec(run.join('\n')) ?? [];
       out.push(marker + placeholders.mark({ kind: 'plain', raw: rest }));
@@ -123,7 +136,7 @@ function takeOutLongRuns(lines: readonly string[], table: boolean, placeholders:
 const MAY_NEST = /^(?:[ \t]{0,64}[>*+\d-]|[ \t]{65})/;
 
 /** More than 32 quote or list marks on one line, or an indent that could only come of them, are literal. */
-function limitNesting(line: string): string {
+function limitNesting(line: string, onGuard: (guard: Guard) => void): string {
   if (!MAY_NEST.test(line)) return line;
   const indent = /^[ \t]*/.exec(line)?.[0] ?? '';
   let at = indent.length;
@@ -136,6 +149,7 @@ function limitNesting(line: string): string {
   const rest = line.slice(at);
   const shallow = indent.length > DEEPEST_INDENT_COLUMNS ? indent.slice(0, DEEPEST_INDENT_COLUMNS) : indent;
   const tooDeep = depth === MOST_NESTING && /^[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])/.test(rest);
+  if (tooDeep) onGuard('nesting');
   return shallow + line.slice(indent.length, at) + (tooDeep ? escapeMarkers(rest) : rest);
 }
 

@@ -1,3 +1,4 @@
+export type { Guard } from './chunk.js';
 export { messageToMarkdown } from './from-message.js';
 export { mrkdwnToMarkdown } from './from-mrkdwn.js';
 export { NO_MENTIONS, type MentionPolicy } from './mentions.js';

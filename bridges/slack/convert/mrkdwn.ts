@@ -1,4 +1,4 @@
-import { chunkMarkdown, LONGEST_PARAGRAPH_CHARS, type Chunk } from './chunk.js';
+import { chunkMarkdown, LONGEST_PARAGRAPH_CHARS, type Chunk, type Guard } from './chunk.js';
 import { disarmMentionUrls, type MentionPolicy } from './mentions.js';
 import { printBlocks } from './mrkdwn-blocks.js';
 import { printPlain, type InlineContext } from './mrkdwn-inline.js';
@@ -12,8 +12,8 @@ export const RENDER_BUDGET_MS = 250;
 export interface RenderOptions {
   /** Milliseconds that only ever grow; default `performance.now`. */
   readonly now?: () => number;
-  /** Called with `budget` or `exception` for every chunk that was escaped instead of parsed. */
-  readonly onFallback?: (cause: 'budget' | 'exception') => void;
+  /** Called for every piece that is shown as it was written, with the guard that kept it from being formatted. */
+  readonly onFallback?: ((cause: Guard) => void) | undefined;
 }
 
 /**
@@ -24,7 +24,11 @@ export function markdownToMrkdwn(markdown: string, policy: MentionPolicy, option
   const { now = () => performance.now(), onFallback } = options;
   const deadline = now() + RENDER_BUDGET_MS;
   const placeholders = new Placeholders();
-  const { chunks, definitions, footnotes } = chunkMarkdown(placeholders.lift(cleanText(markdown)), placeholders);
+  const { chunks, definitions, footnotes } = chunkMarkdown(
+    placeholders.lift(cleanText(markdown)),
+    placeholders,
+    onFallback,
+  );
   const shownFootnotes: string[] = [];
   const context: InlineContext = {
     policy,

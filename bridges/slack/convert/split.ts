@@ -1,5 +1,6 @@
 import { NO_MENTIONS, type MentionPolicy } from './mentions.js';
-import { markdownToMrkdwn } from './mrkdwn.js';
+import type { Guard } from './chunk.js';
+import { markdownToMrkdwn, type RenderOptions } from './mrkdwn.js';
 import { packUnits, type Part } from './pack.js';
 import { renderMarkdown } from './sanitize.js';
 import { cutMrkdwn, escapeText } from './text.js';
@@ -37,6 +38,8 @@ export interface SplitOptions {
   readonly maxParts: number;
   /** Below 1 where Slack found a part too long although it kept the limit. */
   readonly scale?: number;
+  /** Called once for each guard that kept a piece of the reply from being formatted. */
+  readonly onGuard?: ((guard: Guard) => void) | undefined;
 }
 
 /**
@@ -45,15 +48,28 @@ export interface SplitOptions {
  * `maxParts` messages, or holds one thing longer than a message, becomes its first part and a file.
  */
 export function splitReply(markdown: string, policy: MentionPolicy, options: SplitOptions): SplitReply {
-  const { form, maxParts, scale = 1 } = options;
+  const { form, maxParts, scale = 1, onGuard } = options;
+  const guards = new Set<Guard>();
+  const noted = { onFallback: (guard: Guard) => void guards.add(guard) };
+  const split = splitNoting(markdown, policy, { form, maxParts, scale }, noted);
+  for (const guard of guards) onGuard?.(guard);
+  return split;
+}
+
+function splitNoting(
+  markdown: string,
+  policy: MentionPolicy,
+  { form, maxParts, scale }: Required<Pick<SplitOptions, 'form' | 'maxParts' | 'scale'>>,
+  noted: RenderOptions,
+): SplitReply {
   const source = form === 'markdown' ? renderMarkdown(markdown, policy) : markdown;
   const parts =
-    form === 'markdown' ? markdownParts(source, scale, maxParts) : mrkdwnParts(source, policy, scale, maxParts);
+    form === 'markdown' ? markdownParts(source, scale, maxParts) : mrkdwnParts(source, policy, scale, maxParts, noted);
   if (parts === null) return { parts: [], file: wholeReply(markdown) };
   const shown = parts.map((part): ReplyPart =>
     form === 'mrkdwn'
       ? { text: part, blocks: null }
-      : { text: fallbackText(part, policy), blocks: [{ type: 'markdown', text: part }] },
+      : { text: fallbackText(part, policy, noted), blocks: [{ type: 'markdown', text: part }] },
   );
   return shown.length > maxParts
     ? { parts: shown.slice(0, 1), file: wholeReply(markdown) }
@@ -67,9 +83,13 @@ const wholeReply = (markdown: string): NonNullable<SplitReply['file']> => ({
 });
 
 /** What notifications, screen readers and search get of a Markdown block; never empty, since Slack refuses that. */
-export function fallbackText(markdown: string, policy: MentionPolicy = NO_MENTIONS): string {
+export function fallbackText(
+  markdown: string,
+  policy: MentionPolicy = NO_MENTIONS,
+  options: RenderOptions = {},
+): string {
   // Only the beginning is shown, so only the beginning is converted.
-  const text = cutMrkdwn(markdownToMrkdwn(markdown.slice(0, 2 * MRKDWN_CHARS), policy), MRKDWN_CHARS);
+  const text = cutMrkdwn(markdownToMrkdwn(markdown.slice(0, 2 * MRKDWN_CHARS), policy, options), MRKDWN_CHARS);
   return text === '' ? ' ' : text;
 }
 
@@ -85,7 +105,13 @@ function markdownParts(source: string, scale: number, maxParts: number): string[
  * How long a piece becomes is known only after converting it, so pieces are cut by their escaped length, converted,
  * and cut smaller when one came out too long.
  */
-function mrkdwnParts(source: string, policy: MentionPolicy, scale: number, maxParts: number): string[] | null {
+function mrkdwnParts(
+  source: string,
+  policy: MentionPolicy,
+  scale: number,
+  maxParts: number,
+  noted: RenderOptions,
+): string[] | null {
   const limit = Math.floor(MRKDWN_CHARS * scale);
   if (source.length > limit * maxParts * MOST_FACTOR) return tooMany(source, policy, limit, maxParts);
   const measure = (text: string) => escapeText(text).length;
@@ -100,7 +126,7 @@ function mrkdwnParts(source: string, policy: MentionPolicy, scale: number, maxPa
       measure,
       most: maxParts + 1,
     });
-    const parts = packed.map(({ text }) => markdownToMrkdwn(text, policy)).filter((text) => text !== '');
+    const parts = packed.map(({ text }) => markdownToMrkdwn(text, policy, noted)).filter((text) => text !== '');
     if (parts.every((text) => text.length <= limit)) return parts;
     budget = Math.floor(budget * SHRINK);
   }

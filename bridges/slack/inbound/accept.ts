@@ -11,6 +11,8 @@ export interface Arrival {
   readonly slug: string;
   readonly transport: 'http' | 'socket' | 'catch-up';
   readonly payload: unknown;
+  /** The payload as JSON text, where it came as such: it is kept as it stands. */
+  readonly json?: string | undefined;
   readonly retryNum?: number | null;
   readonly retryReason?: string | null;
   /** Replaces the key that the payload gives, for what Slack did not send by itself. */
@@ -60,13 +62,19 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     // What an outage has piled up is not its authors' haste.
     const isFresh = isMessage && !again && transport !== 'catch-up';
     const tooMany = isFresh && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
-    const body = { slug, transport, receivedAt: begun, retryNum, retryReason, payload, again, tooMany };
-    const item = { id, lane: tooMany ? `full:${lane}` : lane, body };
-    const accepted = await within(clock, deadlineMs, inbox.accept(item));
+    const how = { slug, transport, receivedAt: begun, retryNum, retryReason, again, tooMany };
+    const item = { id, lane: tooMany ? `full:${lane}` : lane, body: { ...how, payload } };
+    const kept = arrival.json === undefined ? item : { ...item, bodyJson: withPayload(how, arrival.json) };
+    const accepted = await within(clock, deadlineMs, inbox.accept(kept));
     seconds.observe({ app: slug, transport }, (clock.now() - begun) / 1_000);
     if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });
     return { kind: accepted };
   };
+}
+
+/** The record's body as JSON, without writing the payload a second time. */
+function withPayload(how: Omit<SlackRecord, 'payload'>, payloadJson: string): string {
+  return `${JSON.stringify(how).slice(0, -1)},"payload":${payloadJson}}`;
 }
 
 function instruments(metrics: Metrics): { received: Counter; repeats: Counter; seconds: Histogram } {

@@ -8,11 +8,21 @@ import { GatewayError, isGatewayError, toError } from '../../../src/base/errors.
 import type { SlackAppConfig } from '../apps.js';
 import type { Installation } from '../installations.js';
 import type { SlackOut, ThreadRef } from '../outbound/port.js';
-import { parseDelivery, type SlackDelivery, type SlackEventDelivery } from '../parse.js';
+import {
+  parseDelivery,
+  type DeliverySource,
+  type SlackCommandDelivery,
+  type SlackDelivery,
+  type SlackEventDelivery,
+  type SlackShortcutDelivery,
+  type SlackViewDelivery,
+} from '../parse.js';
 import type { SlackEvent } from '../parse-event.js';
 import { readMessages, type SlackIdentity } from '../web-methods.js';
 import type { ChangeHandler } from './change-events.js';
-import type { Controls } from './controls.js';
+import type { CommandHandler } from './commands/commands.js';
+import type { AskForm } from './commands/form.js';
+import { responseWay, type Controls } from './controls.js';
 import type { MessageAt } from './message.js';
 import type { SlackRecord } from './records.js';
 import type { Replay } from './replay.js';
@@ -30,6 +40,8 @@ export interface DispatcherDeps {
   /** Tries of one record before it is given up. */
   readonly tries: number;
   readonly controls: Controls;
+  readonly onCommand: CommandHandler;
+  readonly askForm: AskForm;
   /** Whether a room stands for some thread of the channel. */
   readonly isKnown: (slug: string, channel: string) => boolean;
   readonly out: SlackOut;
@@ -94,10 +106,33 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       const afterMs = known?.retryAfterMs ?? null;
       return { kind: 'retry', error, maybeDelivered: true, ...(afterMs === null ? {} : { afterMs }) };
     }
+    if (identity && (delivery.kind === 'command' || delivery.kind === 'view')) {
+      await tellFailed(delivery, installation, identity, record);
+    }
     if (!identity || delivery.kind !== 'event' || delivery.event.kind !== 'message') throw error;
     const { channel, message } = delivery.event;
     const at = { channel, threadTs: message.thread_ts ?? message.ts, user: message.user ?? null };
     return await deps.giveUp(error, placeOf(delivery, installation, identity, at), record);
+  }
+
+  /** Who asked by a command or a form was told that it would be done. */
+  async function tellFailed(
+    delivery: SlackCommandDelivery | SlackViewDelivery,
+    installation: Installation,
+    identity: SlackIdentity,
+    record: Record_,
+  ): Promise<void> {
+    const isCommand = delivery.kind === 'command';
+    const channel = isCommand ? delivery.channel : '';
+    await out.ephemeral(
+      { slug: installation.app.slug, team: identity.teamId, channel, threadTs: '', askerId: delivery.userId },
+      delivery.userId,
+      {
+        id: `${record.id}:failed`,
+        text: 'I could not do what you asked for. It was recorded; please try again later.',
+        response: isCommand ? responseWay(delivery.responseUrl, record.putAt) : null,
+      },
+    );
   }
 
   async function route(
@@ -119,11 +154,40 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       case 'command':
       case 'shortcut':
       case 'view':
+        return await routeAsked(delivery, installation, record, signal);
       case 'url_verification':
       case 'unknown':
         log.debug({ app: installation.app.slug, kind: delivery.kind }, 'a Slack delivery is not acted on');
         return DONE;
     }
+  }
+
+  /** What somebody asks for by a command, a shortcut or a form. */
+  async function routeAsked(
+    delivery: SlackCommandDelivery | SlackShortcutDelivery | SlackViewDelivery,
+    installation: Installation,
+    record: Record_,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { identity } = installation;
+    if (!identity) return DONE;
+    if (delivery.teamId !== null && delivery.teamId !== identity.teamId) return notInstalled(delivery, installation);
+    switch (delivery.kind) {
+      case 'command':
+        await deps.onCommand(delivery, installation, identity, record, signal);
+        return DONE;
+      case 'shortcut':
+        await deps.askForm.open(delivery, installation, identity, record, signal);
+        return DONE;
+      case 'view':
+        await deps.askForm.submit(delivery, installation, identity, record, signal);
+        return DONE;
+    }
+  }
+
+  function notInstalled({ teamId }: DeliverySource, { app }: Installation): Outcome {
+    log.error({ app: app.slug, team: teamId }, 'an event of a workspace without an installation');
+    return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no installation in workspace ${teamId ?? ''}` };
   }
 
   async function routeEvent(
@@ -135,11 +199,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
     const { event } = delivery;
     const { identity, directory } = installation;
     if (identity && delivery.teamId !== null && delivery.teamId !== identity.teamId) {
-      log.error(
-        { app: installation.app.slug, team: delivery.teamId },
-        'an event of a workspace without an installation',
-      );
-      return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no installation in workspace ${delivery.teamId}` };
+      return notInstalled(delivery, installation);
     }
     switch (event.kind) {
       case 'message':
@@ -153,7 +213,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       case 'session_stopped':
         if (identity) {
           const thread = placeOf(delivery, installation, identity, event);
-          await deps.controls.act('interrupt', thread, event.user ?? '', null, record.id);
+          await deps.controls.stopSession(thread, installation, record.id);
         }
         return DONE;
       case 'joined':

@@ -73,7 +73,7 @@ export function judge(facts: GateFacts, settings: GateSettings): Verdict {
     const refusal = judgeBot(facts, settings);
     if (refusal) return refusal;
   }
-  if (isDenied(facts, settings)) return drop('denied', true);
+  if (isDenied({ ...facts, user: message.user ?? null }, settings)) return drop('denied', true);
   return judgeAddress(facts, settings);
 }
 
@@ -119,14 +119,20 @@ function judgeBot(facts: GateFacts, { allowBots, botTurnCap }: GateSettings): Ve
   return botRun >= botTurnCap ? drop('bot_cap', botRun === botTurnCap) : null;
 }
 
-function isDenied(facts: GateFacts, { allow, deny }: GateSettings): boolean {
+/** Somebody in a place, as the lists of who may talk to the agent see them. */
+export interface WhoWhere extends Pick<GateFacts, 'channel' | 'authorTeam' | 'isGuest' | 'isStranger'> {
+  readonly user: string | null;
+}
+
+/** Whether the settings keep somebody from talking to the agent there; deny beats allow (S-068). */
+export function isDenied(facts: WhoWhere, { allow, deny }: Pick<GateSettings, 'allow' | 'deny'>): boolean {
   const marks = [
     facts.channel,
-    facts.message.user,
+    facts.user,
     facts.authorTeam,
     facts.isGuest ? 'guests' : null,
     facts.isStranger ? 'ext' : null,
-  ].filter((mark) => mark !== null && mark !== undefined);
+  ].filter((mark) => mark !== null);
   if (marks.some((mark) => deny.includes(mark))) return true;
   return allow.length > 0 && !marks.some((mark) => allow.includes(mark));
 }

@@ -101,7 +101,10 @@ export async function historyEntry(
 ): Promise<RawHistoryMessage | null> {
   const isOurs = message.user === own.botUserId || (own.botId !== null && message.bot_id === own.botId);
   const payload = message.metadata?.event_type === OWN_EVENT_TYPE ? message.metadata.event_payload : null;
-  if (isOurs && typeof payload?.['t'] === 'string' && NOT_SAID.has(payload['t'])) return null;
+  const kind = isOurs ? payload?.['t'] : null;
+  if (typeof kind === 'string' && NOT_SAID.has(kind)) return null;
+  // What was passed on for somebody else is not what the brain said.
+  const isOwn = isOurs && kind !== 'relay';
   const names = await directory.namesFor(message, { userId: own.botUserId, teamId: own.teamId });
   const files = (message.files ?? []).map(
     ({ name, mimetype, size }) => `[file: ${name ?? 'unnamed'}, ${mimetype ?? 'unknown type'}, ${size ?? 0} bytes]`,
@@ -110,10 +113,10 @@ export async function historyEntry(
   if (content === '') return null;
   return {
     id: entryId(message),
-    role: isOurs ? 'assistant' : 'user',
+    role: isOwn ? 'assistant' : 'user',
     content,
-    senderName: isOurs ? agentName : senderName(message),
-    senderType: isOurs ? 'Agent' : 'user',
+    senderName: isOwn ? agentName : senderName(message),
+    senderType: isOwn ? 'Agent' : 'user',
     messageType: 'text',
     metadata: { slack_channel_id: channel, slack_thread_ts: threadTs, slack_ts: message.ts },
     createdAt: new Date(Number(message.ts) * 1_000),

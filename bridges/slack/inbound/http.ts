@@ -15,6 +15,8 @@ export interface HttpIngressDeps {
   /** Path in front of the routes, e.g. `/slack`; empty where the host takes its own prefix off. */
   readonly mountPath: string;
   readonly accept: Accept;
+  /** What a form's sender is answered with once it is on disk; left out or null: nothing. */
+  readonly answerTo?: (payload: unknown) => Readonly<Record<string, unknown>> | null;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -37,7 +39,7 @@ const SKEWED_BEFORE_ALARM = 5;
  */
 export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
   const { apps, accept, clock, log, metrics, bodyLimitBytes } = deps;
-  const bySlug = new Map(apps.map((app) => [app.slug, app]));
+  const routes = routesOf(apps, deps.mountPath);
   const refusedSignatures = metrics.counter('slack_signature_failures_total', 'Requests whose signature did not hold', [
     'app',
     'reason',
@@ -60,7 +62,7 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
   };
 
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const app = appOf(request, deps.mountPath, bySlug);
+    const app = appOf(request.url ?? '', routes);
     if (!app) {
       end(response, 404, 'not found');
       return;
@@ -125,7 +127,8 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
       end(response, 401, 'invalid signature');
       return;
     }
-    const payload = form ? (form.kind === 'payload' ? form.body : undefined) : parseJson(bytes);
+    const json = form ? undefined : textOf(bytes);
+    const payload = form ? (form.kind === 'payload' ? form.body : undefined) : parseJson(json ?? '');
     if (payload === undefined) {
       end(response, 400, form ? 'invalid form' : 'invalid JSON');
       return;
@@ -136,11 +139,12 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
         slug: app.slug,
         transport: 'http',
         payload,
+        json,
         retryNum: Number.isInteger(retryNum) ? retryNum : null,
         retryReason: single(request.headers['x-slack-retry-reason']) ?? null,
       });
       if (acceptance.kind === 'challenge') end(response, 200, acceptance.challenge);
-      else end(response, 200, '');
+      else acknowledge(response, (form && deps.answerTo?.(payload)) ?? null);
     } catch (error) {
       log.error({ err: error, app: app.slug }, 'a delivery could not be stored: Slack is asked to repeat it');
       end(response, 503, 'try again');
@@ -156,27 +160,48 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
   };
 }
 
-/** `{mount}/{slug}/{door}`, and `{mount}/{door}` where there is one app. */
-function appOf(
-  request: IncomingMessage,
-  mountPath: string,
-  bySlug: ReadonlyMap<string, SlackAppConfig>,
-): SlackAppConfig | null {
-  const path = (request.url ?? '').split('?')[0] ?? '';
-  const below = path.startsWith(`${mountPath}/`) ? path.slice(mountPath.length) : path;
-  const [, first = '', second, ...more] = below.replace(/\/$/, '').split('/');
-  if (more.length > 0) return null;
-  if (second !== undefined) return DOORS.includes(second) ? (bySlug.get(first) ?? null) : null;
-  const [only] = bySlug.values();
-  return bySlug.size === 1 && DOORS.includes(first) ? (only ?? null) : null;
+/** Every path of the door: `/{slug}/{door}`, and `/{door}` where there is one app; each with the mount or without. */
+function routesOf(apps: readonly SlackAppConfig[], mountPath: string): ReadonlyMap<string, SlackAppConfig> {
+  const routes = new Map<string, SlackAppConfig>();
+  const [only] = apps;
+  for (const mount of ['', mountPath]) {
+    for (const door of DOORS) {
+      if (only && apps.length === 1) routes.set(`${mount}/${door}`, only);
+      for (const app of apps) routes.set(`${mount}/${app.slug}/${door}`, app);
+    }
+  }
+  return routes;
 }
 
-function parseJson(bytes: Buffer): unknown {
+/** The app a path leads to; a query and one slash at the end do not count. */
+function appOf(url: string, routes: ReadonlyMap<string, SlackAppConfig>): SlackAppConfig | null {
+  const direct = routes.get(url);
+  if (direct) return direct;
+  const path = url.split('?')[0] ?? '';
+  return routes.get(path.endsWith('/') ? path.slice(0, -1) : path) ?? null;
+}
+
+/** The body's text without a byte order mark. */
+function textOf(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  return text.startsWith('\uFEFF') ? text.slice(1) : text;
+}
+
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, '')) as unknown;
+    return JSON.parse(text) as unknown;
   } catch {
     return undefined; // the caller answers 400
   }
+}
+
+function acknowledge(response: ServerResponse, answer: Readonly<Record<string, unknown>> | null): void {
+  if (answer === null) {
+    end(response, 200, '');
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
+  response.end(JSON.stringify(answer));
 }
 
 function end(response: ServerResponse, status: number, text: string): void {

@@ -17,8 +17,8 @@ export interface Envelope {
 }
 
 export interface SlackConnection {
-  /** Tells Slack that an envelope was taken. */
-  acknowledge(envelopeId: string): Promise<void>;
+  /** Tells Slack that an envelope was taken; a slash command may be answered with it. */
+  acknowledge(envelopeId: string, answer?: Readonly<Record<string, unknown>> | null): Promise<void>;
   /** Slack wants this connection replaced, with its reason; resolves at most once. */
   readonly askedToLeave: Promise<string>;
   /** Resolves when the connection is gone, whoever ended it. */
@@ -48,7 +48,7 @@ export async function openConnection(options: OpenConnectionOptions, signal: Abo
   const closing = new AbortController();
   const client = new EnvelopeClient(options, closing.signal);
   const connection: SlackConnection = {
-    acknowledge: (envelopeId) => client.acknowledge(envelopeId),
+    acknowledge: (envelopeId, answer) => client.acknowledge(envelopeId, answer ?? null),
     askedToLeave: client.asked.promise,
     gone: client.gone.promise,
     close: () => {
@@ -104,9 +104,10 @@ class EnvelopeClient extends SocketModeClient {
     await this.start();
   }
 
-  acknowledge(envelopeId: string): Promise<void> {
+  acknowledge(envelopeId: string, answer: Readonly<Record<string, unknown>> | null): Promise<void> {
     // The SDK hides its sender and hands it out only with the events whose handling is replaced here.
-    return (this as unknown as { send(id: string): Promise<void> }).send(envelopeId);
+    const sender = this as unknown as { send(id: string, payload?: object): Promise<void> };
+    return answer ? sender.send(envelopeId, answer) : sender.send(envelopeId);
   }
 
   /** Ends the connection, also one that is still being opened. */

@@ -12,6 +12,8 @@ export interface SocketLinkDeps extends Omit<OpenConnectionOptions, 'onEnvelope'
   /** Connections held at once. */
   readonly connections: number;
   readonly accept: Accept;
+  /** What a slash command is answered with once it is on disk; left out or null: nothing. */
+  readonly answerTo?: (payload: unknown) => Readonly<Record<string, unknown>> | null;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly random: () => number;
@@ -203,8 +205,9 @@ export class SocketLink {
       return;
     }
     if (envelopeId === null) return;
+    const answer = type === 'slash_commands' ? (this.#deps.answerTo?.(payload) ?? null) : null;
     try {
-      await connection.acknowledge(envelopeId);
+      await connection.acknowledge(envelopeId, answer);
     } catch (error) {
       // The record is safe; Slack's repeat will be recognised.
       log.warn({ err: error, app: slug }, 'an envelope could not be acknowledged');

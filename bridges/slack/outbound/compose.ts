@@ -26,18 +26,32 @@ const LABELS: Readonly<Record<ControlAction, string>> = {
   stop: 'Stop',
   resume: 'Resume',
   retry: 'Retry',
+  mute: 'Mute',
+  unmute: 'Unmute',
+  ask: 'Ask',
+};
+
+const STYLES: Readonly<Partial<Record<ControlAction, { readonly style: 'danger' | 'primary' }>>> = {
+  stop: { style: 'danger' },
+  resume: { style: 'primary' },
+  retry: { style: 'primary' },
+  ask: { style: 'primary' },
 };
 
 /** The row of control buttons; empty for none. */
 export function controlBlocks(buttons: readonly ControlButton[]): readonly SlackBlockArgument[] {
   if (buttons.length === 0) return [];
-  const elements = buttons.map(({ action, value }) => ({
-    type: 'button',
-    action_id: CONTROL_ACTION_IDS[action],
-    text: { type: 'plain_text', text: LABELS[action], emoji: false },
-    value,
-    ...(action === 'stop' ? { style: 'danger' } : action === 'interrupt' ? {} : { style: 'primary' }),
-  }));
+  const elements = buttons.map(({ action, value, label }, index) => {
+    // Within one row Slack wants every name once.
+    const same = buttons.slice(0, index).filter((other) => other.action === action).length;
+    return {
+      type: 'button',
+      action_id: same === 0 ? CONTROL_ACTION_IDS[action] : `${CONTROL_ACTION_IDS[action]}_${same + 1}`,
+      text: { type: 'plain_text', text: label ?? LABELS[action], emoji: false },
+      value,
+      ...STYLES[action],
+    };
+  });
   return [{ type: 'actions', block_id: 'band_controls', elements }];
 }
 
@@ -98,9 +112,12 @@ export function plainName(name: string): string {
     .replace(/[\ud800-\udbff]$/, '');
 }
 
+/** A name inside a Markdown text, as it is. */
+export const markdownName = (name: string): string => plainName(name).replace(/[\\`*_~[\]()#|!&]/g, '\\$&');
+
 /** `**Name:** text`, where the speaker's name cannot stand above the message. */
 export function namedMarkdown(speaker: Persona, markdown: string): string {
-  const name = plainName(speaker.name).replace(/[\\`*_~[\]()#|!&]/g, '\\$&');
+  const name = markdownName(speaker.name);
   if (name === '') return markdown;
   // A block that opens with its first mark must stay at the start of its line.
   return /^\s*(?:[-+*>#|]|\d{1,9}[.)]|`{3}|~{3})/.test(markdown)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { MentionPolicy } from '../convert/index.js';
-import type { MentionRule } from './port.js';
+import { CONTROL_ACTIONS, type MentionRule } from './port.js';
 
 const threadSchema = z.object({
   slug: z.string(),
@@ -17,7 +17,7 @@ const mentionsSchema = z.object({
   channels: z.union([z.literal('any'), z.array(z.string())]),
 });
 const buttonsSchema = z.array(
-  z.object({ action: z.enum(['interrupt', 'stop', 'resume', 'retry']), value: z.string() }),
+  z.object({ action: z.enum(CONTROL_ACTIONS), value: z.string(), label: z.string().optional() }),
 );
 
 const postJobSchema = z.object({
@@ -36,6 +36,8 @@ const ephemeralJobSchema = z.object({
   userId: z.string(),
   text: z.string(),
   buttons: buttonsSchema,
+  /** See {@link ResponseWay}. */
+  response: z.object({ url: z.string(), until: z.number(), replace: z.boolean().optional() }).nullable().default(null),
 });
 const editJobSchema = z.object({
   kind: z.literal('edit'),

@@ -14,11 +14,11 @@ export function outboundMeters(metrics: Metrics): OutboundMeters {
     ambiguous: metrics.counter('slack_outbox_ambiguous_total', 'Writes of which nobody knew whether Slack took them', [
       'resolution',
     ]),
-    fallbacks: metrics.counter('slack_render_fallback_total', 'Posts that Slack took only in another form', [
-      'from',
-      'to',
-      'cause',
-    ]),
+    fallbacks: metrics.counter(
+      'slack_render_fallback_total',
+      'Posts, or pieces of them, that went out in another form',
+      ['from', 'to', 'cause'],
+    ),
     dead: metrics.counter('slack_dead_letters_total', 'What was given up', ['side', 'cause']),
   };
 }

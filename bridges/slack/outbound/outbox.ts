@@ -354,7 +354,7 @@ export class Outbox {
 }
 
 function tellItem(thread: ThreadRef, text: string): QueueItem<Job> {
-  const body: Job = { kind: 'ephemeral', thread, userId: thread.askerId ?? '', text, buttons: [] };
+  const body: Job = { kind: 'ephemeral', thread, userId: thread.askerId ?? '', text, buttons: [], response: null };
   return { id: `tell:${randomUUID()}`, lane: laneOf(body), body };
 }
 

@@ -1,4 +1,4 @@
-import { splitReply, type MentionPolicy, type RenderForm, type ReplyPart } from '../convert/index.js';
+import { splitReply, type Guard, type MentionPolicy, type RenderForm, type ReplyPart } from '../convert/index.js';
 import type { Note } from './notes.js';
 
 /** One message or file of a reply. Its path names it in every process, whatever happened to its neighbours. */
@@ -22,6 +22,8 @@ export type Piece =
 export interface PieceOptions {
   readonly form: RenderForm;
   readonly maxParts: number;
+  /** See `splitReply`. */
+  readonly onGuard?: (guard: Guard) => void;
 }
 
 /** How often Slack may find a part too long before it becomes a file. */
@@ -33,13 +35,13 @@ const MOST_SUBPARTS = 50;
 export function piecesOf(
   markdown: string,
   policy: MentionPolicy,
-  { form, maxParts }: PieceOptions,
+  { form, maxParts, onGuard }: PieceOptions,
   reshaped: Note['reshaped'],
 ): readonly Piece[] {
   const path = rootPath(reshaped);
   if (reshaped[path] === 'file') return [wholeFile(`${path}file`, markdown)];
   const scale = 1 / 2 ** path.length;
-  const { parts, file } = splitReply(markdown, policy, { form, maxParts, scale });
+  const { parts, file } = splitReply(markdown, policy, { form, maxParts, scale, onGuard });
   const pieces = parts.flatMap((part, index) => grown(toPiece(part, `${path}${index}`), scale, policy, reshaped));
   return file === null ? pieces : [...pieces, { kind: 'file', path: `${path}file`, ...file }];
 }

@@ -25,13 +25,17 @@ export interface Persona {
   readonly icon: string | null;
 }
 
-export type ControlAction = 'interrupt' | 'stop' | 'resume' | 'retry';
+export const CONTROL_ACTIONS = ['interrupt', 'stop', 'resume', 'retry', 'mute', 'unmute', 'ask'] as const;
+/** What a button does. `ask` opens the form in which a question about a message is written. */
+export type ControlAction = (typeof CONTROL_ACTIONS)[number];
 
-/** A control button; its `action_id` is {@link CONTROL_ACTION_IDS}. */
+/** A control button; its `action_id` is {@link CONTROL_ACTION_IDS}, numbered where a row holds several of one kind. */
 export interface ControlButton {
   readonly action: ControlAction;
   /** Opaque, looked up by whoever handles the click. */
   readonly value: string;
+  /** What stands on it; left out, the action's own word. At most 75 characters. */
+  readonly label?: string | undefined;
 }
 
 /** What an interaction payload carries as `action_id`. */
@@ -40,7 +44,20 @@ export const CONTROL_ACTION_IDS = {
   stop: 'band_stop',
   resume: 'band_resume',
   retry: 'band_retry',
+  mute: 'band_mute',
+  unmute: 'band_unmute',
+  ask: 'band_ask_again',
 } as const satisfies Record<ControlAction, string>;
+
+/** Where Slack lets an app answer one interaction: five times, for thirty minutes, also in a channel it is not in. */
+export interface ResponseWay {
+  /** A secret: whoever has it may write there. */
+  readonly url: string;
+  /** Milliseconds since the epoch. */
+  readonly until: number;
+  /** Takes the place of the message that the interaction was in, which only its reader sees. */
+  readonly replace?: boolean | undefined;
+}
 
 export type PostKind = 'reply' | 'relay' | 'notice' | 'error' | 'control';
 
@@ -136,11 +153,19 @@ export interface ParkInfo {
 export interface SlackOut {
   /** @throws {GatewayError} `QUEUE_FULL` or what the store throws; `SLACK_EMPTY` for a text that shows nothing */
   reply(thread: ThreadRef, draft: ReplyDraft): Promise<SentState>;
-  /** Seen by one person; falls back to a direct message. `text` is Markdown that pages nobody. */
+  /**
+   * Seen by one person; falls back to a direct message. `text` is Markdown that pages nobody. A thread with an empty
+   * `threadTs` stands for its channel. With `response` it goes that way as long as Slack takes it there.
+   */
   ephemeral(
     thread: ThreadRef,
     userId: string,
-    draft: { readonly id: string; readonly text: string; readonly buttons?: readonly ControlButton[] },
+    draft: {
+      readonly id: string;
+      readonly text: string;
+      readonly buttons?: readonly ControlButton[];
+      readonly response?: ResponseWay | null;
+    },
   ): Promise<void>;
   /** Rewrites one of our own short messages, e.g. a notice whose buttons were used. */
   edit(

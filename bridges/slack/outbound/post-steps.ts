@@ -1,5 +1,5 @@
 import type { SlackArguments } from '../client.js';
-import type { RenderForm } from '../convert/index.js';
+import type { Guard, RenderForm } from '../convert/index.js';
 import {
   controlBlocks,
   namedMarkdown,
@@ -29,7 +29,13 @@ export type MessageStep = Exclude<Step, { kind: 'file' }>;
 const CONTROLS_TEXT = 'Controls for the message above';
 
 /** What a reply is written as, in order, after every change of form that its note tells of. */
-export function stepsOf(job: PostJob, note: Note, install: OutInstallation, options: PostOptions): readonly Step[] {
+export function stepsOf(
+  job: PostJob,
+  note: Note,
+  install: OutInstallation,
+  options: PostOptions,
+  onGuard: (guard: Guard) => void,
+): readonly Step[] {
   const { thread, mentions, speaker, buttons } = job;
   const asker = note.place === 'root' ? thread.askerId : null;
   const users = asker === null ? mentions.users : withUser(mentions.users, asker);
@@ -37,7 +43,7 @@ export function stepsOf(job: PostJob, note: Note, install: OutInstallation, opti
   const pieces = piecesOf(
     introduced(named, job, note, install),
     mentionPolicy({ ...mentions, users }),
-    { form: options.render, maxParts: options.maxParts },
+    { form: options.render, maxParts: options.maxParts, onGuard },
     note.reshaped,
   );
   const last = buttons.length === 0 ? undefined : pieces.findLast((piece) => canHoldButtons(piece, note));

@@ -2,7 +2,7 @@ import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Counter } from '../../../src/base/metrics.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
-import { markdownToMrkdwn } from '../convert/index.js';
+import { markdownToMrkdwn, type Guard } from '../convert/index.js';
 import type { Reshape } from '../errors.js';
 import { postMessage } from '../web-methods.js';
 import { permalinkOf } from './compose.js';
@@ -61,6 +61,9 @@ const LOOK_UPS = 3;
  */
 export function createPostWriter(deps: PostWriterDeps) {
   const { desk, notes, options, log } = deps;
+  const guarded = (guard: Guard) => {
+    deps.fallbacks.inc({ from: 'markdown', to: 'plain', cause: guard });
+  };
   /** Workspaces in which a name of one's own was refused. */
   const personaOff = new Set<string>();
 
@@ -76,7 +79,7 @@ export function createPostWriter(deps: PostWriterDeps) {
       decideName(job, note, install);
       // Cutting a long reply costs time, so it is done again only when something about it has changed.
       const form = JSON.stringify([note.place, note.tried, note.reshaped]);
-      if (form !== formOfSteps) steps = stepsOf(job, note, install, options);
+      if (form !== formOfSteps) steps = stepsOf(job, note, install, options, guarded);
       formOfSteps = form;
       const place = placeOf(job, note);
       const step = steps.find(({ path }) => note.sent[path] === undefined);

@@ -140,7 +140,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     },
   });
   const writeUpload = createUploadWriter(shared);
-  const small = createSmallWriters(shared);
+  const small = createSmallWriters({ ...shared, clock });
 
   const surroundings = {
     clock,
@@ -246,9 +246,17 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
       return stateOf<SentState>(end, ({ ts, permalink }) => ({ state: 'sent', ts, permalink }));
     },
 
-    async ephemeral(thread, userId, { id, text, buttons = [] }) {
+    async ephemeral(thread, userId, { id, text, buttons = [], response = null }) {
       requireText(text);
-      const body: Job = { kind: 'ephemeral', thread: plain(thread), userId, text, buttons: [...buttons] };
+      const way = response && { ...response };
+      const body: Job = {
+        kind: 'ephemeral',
+        thread: plain(thread),
+        userId,
+        text,
+        buttons: [...buttons],
+        response: way,
+      };
       await outbox.put(outboxId(id), body, 0);
     },
 

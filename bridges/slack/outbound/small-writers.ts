@@ -1,17 +1,22 @@
+import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
+import type { SlackArguments } from '../client.js';
 import { judgeFault } from '../errors.js';
 import { mrkdwnMessage, ownMetadata, shortMessage, withControls } from './compose.js';
 import { once, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { digest, mentionPolicy, NOBODY, type EditJob, type EphemeralJob, type Job, type ReactionJob } from './jobs.js';
 import type { Note, Notes } from './notes.js';
 import type { ThreadRef } from './port.js';
+import { respond, type RespondDeps } from './respond.js';
 
 export interface SmallWriterDeps {
   readonly desk: FaultDesk;
   readonly notes: Notes;
   readonly log: Logger;
+  readonly clock: Clock;
+  readonly files: RespondDeps;
   ready: Ready;
   /** The installation alone: a closed channel does not keep a person from being told. */
   readonly installed: (record: QueueRecord<Job>, signal: AbortSignal) => Promise<OutInstallation>;
@@ -20,15 +25,19 @@ export interface SmallWriterDeps {
 export type SmallEnd = WriteEnd<null>;
 const SENT: SmallEnd = { kind: 'sent', result: null };
 const nobody = mentionPolicy(NOBODY);
+/** Tries at one `response_url`, of the five that Slack allows; then the usual way is gone. */
+const MOST_RESPONSES = 2;
 
 /** Writes what needs no order beyond its own channel: what one person sees, edits, reactions. */
-export function createSmallWriters({ desk, notes, log, ready, installed }: SmallWriterDeps) {
+export function createSmallWriters({ desk, notes, log, clock, files, ready, installed }: SmallWriterDeps) {
   /** What only one person sees, in the channel, else as a direct message. */
   async function ephemeral(record: QueueRecord<EphemeralJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
     const { thread, userId, text, buttons } = job;
     const note = await notes.get(id);
     const message = mrkdwnMessage(text, nobody, buttons);
+    const answered = await answer(record, note, message, signal);
+    if (answered) return answered;
     for (;;) {
       const { client, ...install } = await installed(record, signal);
       const direct = note.tried.includes('direct');
@@ -50,6 +59,27 @@ export function createSmallWriters({ desk, notes, log, ready, installed }: Small
         if (once(note, 'direct')) continue;
         return { kind: 'dead', slackError: wordOf(error), detail: toError(error).message, notice: '' };
       }
+    }
+  }
+
+  /** By the way that came with an interaction, which takes no token and no membership; null where that is closed. */
+  async function answer(
+    { body: { thread, response }, id }: QueueRecord<EphemeralJob>,
+    note: Note,
+    message: SlackArguments,
+    signal: AbortSignal,
+  ): Promise<SmallEnd | null> {
+    // Every try may have used the way up by one; others answer the same interaction.
+    if (!response || response.until <= clock.now() || note.tries >= MOST_RESPONSES) return null;
+    const body = { ...message, response_type: 'ephemeral', replace_original: response.replace ?? false };
+    try {
+      return (await respond(response.url, body, files, signal)) ? SENT : null;
+    } catch (error) {
+      if (signal.aborted) throw toError(signal.reason);
+      log.debug({ err: error, app: thread.slug }, 'an interaction could not be answered yet');
+      const end = desk.retry(error, note);
+      await notes.put(id, note);
+      return end;
     }
   }
 
@@ -165,7 +195,7 @@ export async function runHook(
 }
 
 const inThread = ({ threadTs }: ThreadRef, note: Note): { thread_ts?: string } =>
-  note.tried.includes('outside') ? {} : { thread_ts: threadTs };
+  threadTs === '' || note.tried.includes('outside') ? {} : { thread_ts: threadTs };
 
 const isThreadFault = (error: unknown, method: string): boolean => {
   const { fault } = judgeFault(error, method);

@@ -118,17 +118,41 @@ describe('what the double takes for Slack’s rules', () => {
     await answering(world, 200);
     const { slack, alice, outcome } = world;
     const { triggerId, responseUrl } = alice.runs('/band status', '#general');
-    expect(await outcome('views.open', { trigger_id: 'unknown', view: '{}' })).toBe('invalid_trigger_id');
-    expect(await outcome('views.open', { trigger_id: triggerId, view: '{}' })).toBe('ok');
-    expect(await outcome('views.open', { trigger_id: triggerId, view: '{}' })).toBe('exchanged_trigger_id');
+    const text = (words: string) => ({ type: 'plain_text', text: words });
+    const blocks = [{ type: 'section', text: text('What?') }];
+    const view = JSON.stringify({ type: 'modal', title: text('Ask'), blocks });
+    expect(await outcome('views.open', { trigger_id: 'unknown', view })).toBe('invalid_trigger_id');
+    expect(await outcome('views.open', { trigger_id: triggerId, view })).toBe('ok');
+    expect(await outcome('views.open', { trigger_id: triggerId, view })).toBe('exchanged_trigger_id');
     const late = alice.runs('/band status', '#general').triggerId;
     await clock.advance(3_001);
-    expect(await outcome('views.open', { trigger_id: late, view: '{}' })).toBe('expired_trigger_id');
+    expect(await outcome('views.open', { trigger_id: late, view })).toBe('expired_trigger_id');
+    for (const wrong of [
+      { type: 'modal', title: text('x'.repeat(25)), blocks },
+      { type: 'modal', title: text('Ask'), blocks, private_metadata: 'x'.repeat(3_001) },
+      { type: 'modal', title: text('Ask'), blocks: [] },
+      { type: 'modal', title: text('Ask'), blocks: [{ type: 'input', label: text('Q'), element: {} }] },
+    ]) {
+      const trigger = alice.runs('/band status', '#general').triggerId;
+      const refused = await outcome('views.open', { trigger_id: trigger, view: JSON.stringify(wrong) });
+      expect(refused).toBe('invalid_arguments');
+    }
     const respond = async () =>
       (await fetch(responseUrl, { method: 'POST', body: JSON.stringify({ text: 'x' }) })).status;
     for (let use = 0; use < 5; use += 1) expect(await respond()).toBe(200);
     expect(await respond()).toBe(404);
     expect(slack.violations()).toHaveLength(1);
+  });
+
+  it('a command nobody registered, and one without its scope, are none; a person’s composer escapes for it', async () => {
+    const world = await setUp();
+    await answering(world, 200);
+    const { alice, bot } = world;
+    expect(() => alice.runs('/other x', '#general')).toThrow('not a command');
+    const { delivery } = alice.runs('/band ask @bob about #general & <x>', '#general');
+    expect(delivery!.body['text']).toBe('ask <@U07MEMBER02|bob> about <#C07ROOMS001|general> &amp; &lt;x&gt;');
+    bot.scopes.delete('commands');
+    expect(() => alice.runs('/band help', '#general')).toThrow('not a command');
   });
 
   it('prompts with a thread on an agent app succeed and do nothing', async () => {

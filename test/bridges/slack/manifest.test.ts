@@ -50,6 +50,7 @@ describe('the generated manifest', () => {
       'channels:read',
       'chat:write',
       'chat:write.customize',
+      'commands',
       'files:read',
       'files:write',
       'groups:history',
@@ -93,6 +94,30 @@ describe('the generated manifest', () => {
     expect(rich.settings.event_subscriptions.bot_events).toContain('assistant_thread_started');
     expect(rich.settings.event_subscriptions.bot_events).not.toContain('agent_session_stopped');
     expect(rich.features).toHaveProperty('assistant_view');
+  });
+
+  it('S-214 S-169 S-170 asks for commands exactly where a command or a shortcut is offered', () => {
+    const { shape, needed } = manifest({ ...http, slashCommand: '/ask-band' });
+    expect(shape.features['slash_commands']).toEqual([
+      expect.objectContaining({
+        command: '/ask-band',
+        url: 'https://gw.example.test/slack/main/commands',
+        should_escape: true,
+      }),
+    ]);
+    expect(shape.features['shortcuts']).toEqual([
+      expect.objectContaining({ type: 'message', callback_id: 'band_ask' }),
+    ]);
+    expect(needed.get('commands')).toContain('slash command');
+    const overSocket = manifest(socket).shape.features['slash_commands'] as Record<string, unknown>[];
+    expect(overSocket[0]).not.toHaveProperty('url');
+    const without = manifest({ ...http, slashCommand: 'off', messageShortcut: false });
+    expect(without.shape.features).not.toHaveProperty('slash_commands');
+    expect(without.shape.features).not.toHaveProperty('shortcuts');
+    expect(without.shape.oauth_config.scopes.bot).not.toContain('commands');
+    expect(without.needed.has('commands')).toBe(false);
+    for (const one of [{ slashCommand: 'off' }, { messageShortcut: false }])
+      expect(manifest({ ...http, ...one }).shape.oauth_config.scopes.bot).toContain('commands');
   });
 
   it('S-214 keeps Slack’s rules for names', () => {

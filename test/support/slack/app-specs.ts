@@ -49,6 +49,10 @@ export interface AppSpec {
   readonly distributed?: boolean;
   readonly events?: readonly string[];
   readonly socketMode?: boolean;
+  /** Slash commands, all with `should_escape`; default `/band`. */
+  readonly commands?: readonly string[];
+  /** Callback ids of message shortcuts; default `band_ask`. */
+  readonly shortcuts?: readonly string[];
 }
 
 export interface InstallSpec {

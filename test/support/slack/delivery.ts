@@ -42,6 +42,7 @@ export class Deliveries {
   readonly #clock: Clock;
   readonly #sockets: SocketDoor;
   readonly #touched: () => void;
+  readonly #acked: (outgoing: Outgoing, payload: unknown) => void;
   readonly #timers = new Set<CancelTimer>();
   readonly #agent = new Agent({ connections: 64, pipelining: 1 });
   readonly #outcomes = new Map<string, { at: number; ok: boolean }[]>();
@@ -56,7 +57,14 @@ export class Deliveries {
   /** While set, events are kept and handed over by the test itself. */
   hold: Outgoing[] | null = null;
 
-  constructor(options: { clock: Clock; sockets: SocketDoor; touched: () => void }) {
+  constructor(options: {
+    clock: Clock;
+    sockets: SocketDoor;
+    touched: () => void;
+    /** What the app's acknowledgement itself shows or does. */
+    acked: (outgoing: Outgoing, payload: unknown) => void;
+  }) {
+    this.#acked = options.acked;
     this.#clock = options.clock;
     this.#sockets = options.sockets;
     this.#touched = options.touched;
@@ -110,8 +118,10 @@ export class Deliveries {
         this.inFlight -= 1;
         attempt.ackMs = performance.now() - begun;
         this.#noteOutcome(outgoing.app, failure === null);
-        if (failure === null) delivery.state = 'acked';
-        else this.#scheduleRetry(outgoing, delivery, retryNum, failure);
+        if (failure === null) {
+          delivery.state = 'acked';
+          this.#acked(outgoing, attempt.payload);
+        } else this.#scheduleRetry(outgoing, delivery, retryNum, failure);
         this.#touched();
       });
   }
@@ -156,7 +166,7 @@ export class Deliveries {
       });
       const text = await answer.body.text();
       attempt.outcome = String(answer.statusCode);
-      attempt.payload = text;
+      attempt.payload = isJson(answer.headers['content-type']) ? (JSON.parse(text) as unknown) : text;
       if (answer.statusCode >= 200 && answer.statusCode < 300) return null;
       return answer.headers['x-slack-no-retry'] === '1' ? 'no_retry' : 'http_error';
     } catch (error) {
@@ -191,6 +201,9 @@ export class Deliveries {
     await this.#agent.destroy();
   }
 }
+
+const isJson = (contentType: string | string[] | undefined): boolean =>
+  String(contentType ?? '').startsWith('application/json');
 
 /** A request as Slack signs it: JSON for events, forms for the rest. */
 export function signedRequest(

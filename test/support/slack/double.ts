@@ -7,6 +7,7 @@ import { emitLifecycle, watchWorld, type Outgoing } from './events.js';
 import { Faults, type FaultSpec } from './faults.js';
 import { USUAL_EVENTS, USUAL_SCOPES, type AppSpec, type InstallSpec } from './app-specs.js';
 import { answerOther } from './other-routes.js';
+import { takeAck } from './acks.js';
 import { visibleMessage, type VisibleMessage } from './visible.js';
 import { visibleStatus } from './methods-other.js';
 import { createPerson, type Person } from './people.js';
@@ -62,6 +63,7 @@ export class SlackDouble {
   readonly #server: Server;
   readonly #connections = new Set<Socket>();
   readonly #watchers = new Set<() => void>();
+  #responseFailures = 0;
   readonly #expectedPings = new Set<string>();
   readonly #allowed: RegExp[] = [];
   #rates: boolean;
@@ -77,7 +79,14 @@ export class SlackDouble {
       this.#touch();
     };
     this.sockets = new SocketDoor({ world: this.world, random, touched });
-    this.events = new Deliveries({ clock, sockets: this.sockets, touched });
+    this.events = new Deliveries({
+      clock,
+      sockets: this.sockets,
+      touched,
+      acked: (outgoing, payload) => {
+        takeAck(this.core, outgoing, payload);
+      },
+    });
     this.web = new WebApi({
       core: this.core,
       faults: this.faults,
@@ -149,6 +158,8 @@ export class SlackDouble {
       surface: spec.surface ?? 'none',
       distributed: spec.distributed ?? false,
       subscriptions: new Set(spec.events ?? USUAL_EVENTS),
+      commands: new Map((spec.commands ?? ['/band']).map((name) => [name, { escape: true }])),
+      shortcuts: new Set(spec.shortcuts ?? ['band_ask']),
       urls: null,
       socketMode: spec.socketMode ?? false,
       delayedEvents: false,
@@ -354,6 +365,11 @@ export class SlackDouble {
     return this.faults.arm(spec);
   }
 
+  /** The next requests to response URLs are answered with 503, and still count as uses. */
+  respondFails(times: number): void {
+    this.#responseFailures = times;
+  }
+
   /** New connections are reset, live ones cut, until switched off. */
   refuseConnections(refusing: boolean): void {
     this.#refusing = refusing;
@@ -390,6 +406,13 @@ export class SlackDouble {
     return place.messages
       .filter((one) => one.ephemeralTo === viewer && !one.deleted)
       .map((one) => visibleMessage(this.world, one));
+  }
+
+  /** The modals a person has before them, the newest last. */
+  modals(user: string): Json[] {
+    return [...this.world.views.values()]
+      .filter((one) => one.user === user && one.open && one.view['type'] === 'modal')
+      .map((one) => ({ ...one.view, id: one.id }));
   }
 
   raw(channel: Channel, ts: string): Json | null {
@@ -499,6 +522,14 @@ export class SlackDouble {
         return;
       }
       const authorization = request.headers.authorization ?? null;
+      if (url.pathname.startsWith('/response/') && this.#responseFailures > 0) {
+        this.#responseFailures -= 1;
+        const place = this.world.responseUrls.get(url.pathname.slice('/response/'.length));
+        if (place) place.uses += 1;
+        response.writeHead(503).end();
+        this.otherRequests.push({ path: url.pathname, authorization, status: 503 });
+        return;
+      }
       const status = answerOther(this.core, url, request, response, body, authorization);
       this.otherRequests.push({ path: url.pathname, authorization, status });
       this.#touch();

@@ -21,6 +21,30 @@ export const MANIFEST_SCHEMA = object(
       bot_user: object({ display_name: { ...text(80), pattern: '^[a-z0-9-_.]+$' }, always_online: flag }, [
         'display_name',
       ]),
+      slash_commands: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 50,
+        items: object(
+          {
+            command: { ...text(32, 2), pattern: '^\\/' },
+            url: { ...url, maxLength: 3_000 },
+            description: text(2_000),
+            usage_hint: text(1_000),
+            should_escape: flag,
+          },
+          ['command', 'description'],
+        ),
+      },
+      shortcuts: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 10,
+        items: object(
+          { name: text(24), type: { enum: ['message', 'global'] }, callback_id: text(255), description: text(150) },
+          ['name', 'type', 'callback_id', 'description'],
+        ),
+      },
       agent_view: object({ agent_description: { type: 'string', maxLength: 300 } }),
       assistant_view: object({ assistant_description: { type: 'string' } }, ['assistant_description']),
     }),

@@ -166,12 +166,42 @@ function useTrigger({ world, args }: Call): string {
   return trigger.user;
 }
 
+const plain = (value: unknown): string => {
+  const text = (value ?? {}) as Json;
+  if (text['type'] !== 'plain_text') throw new SlackFailure('invalid_arguments');
+  return str(text['text']);
+};
+
+/** Slack's figures for modals. */
+function checkModal(view: Json): void {
+  const refuse = (message: string): never => {
+    throw new SlackFailure('invalid_arguments', { response_metadata: { messages: [`[ERROR] ${message}`] } });
+  };
+  if (JSON.stringify(view).length > 250_000) throw new SlackFailure('view_too_large');
+  if (view['type'] !== 'modal') refuse('type');
+  const title = plain(view['title']);
+  if (title === '' || title.length > 24) refuse('title');
+  for (const name of ['submit', 'close']) if (view[name] !== undefined && plain(view[name]).length > 24) refuse(name);
+  if (str(view['callback_id']).length > 255) refuse('callback_id');
+  if (str(view['private_metadata']).length > 3_000) refuse('private_metadata');
+  const blocks = (view['blocks'] ?? []) as Json[];
+  if (blocks.length === 0 || blocks.length > 100) refuse('blocks');
+  checkBlocks(blocks);
+  for (const block of blocks.filter((one) => one['type'] === 'input')) {
+    if (view['submit'] === undefined) refuse('input without submit');
+    if (plain(block['label']).length > 2_000) refuse('label');
+    const element = block['element'] as Json;
+    if (str(element['action_id']) === '') refuse('action_id');
+    if (element['placeholder'] !== undefined && plain(element['placeholder']).length > 150) refuse('placeholder');
+  }
+}
+
 const openView: Method = (call) => {
   const user = useTrigger(call);
   const view = json(call.args['view']) as Json;
-  if (JSON.stringify(view).length > 250_000) throw new SlackFailure('view_too_large');
+  checkModal(view);
   const id = call.world.nextId('V');
-  const record = { id, hash: `${call.world.clock.now()}.h`, view, user };
+  const record = { id, hash: `${call.world.clock.now()}.h`, view, user, open: true };
   call.world.views.set(id, record);
   return { view: { ...view, id, hash: record.hash } };
 };
@@ -187,7 +217,7 @@ const updateView: Method = ({ world, args }) => {
 const publishView: Method = ({ world, args }) => {
   const id = world.nextId('V');
   const view = json(args['view']) as Json;
-  world.views.set(id, { id, hash: 'home', view, user: str(args['user_id']) });
+  world.views.set(id, { id, hash: 'home', view, user: str(args['user_id']), open: true });
   return { view: { ...view, id } };
 };
 

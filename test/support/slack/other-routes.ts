@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { addMessage, emptyMessage, type Core } from './core.js';
+import { checkBlocks } from './message-rules.js';
 import { str, type Json, type Message, type SlackFileRecord } from './world.js';
 
 type Reply = (status: number, text: string | Buffer, type?: string) => number;
@@ -76,6 +77,11 @@ function respond(core: Core, id: string, body: Buffer, reply: Reply): number {
   if (payload['markdown_text'] !== undefined) {
     core.violations.push('response_url with markdown_text');
     return reply(400, JSON.stringify({ ok: false, error: 'invalid_payload' }), 'application/json');
+  }
+  if (payload['blocks'] !== undefined) checkBlocks(payload['blocks'] as Json[]);
+  if (str(payload['text']) === '' && payload['blocks'] === undefined && payload['delete_original'] !== true) {
+    core.violations.push('response_url with nothing to show');
+    return reply(400, JSON.stringify({ ok: false, error: 'no_text' }), 'application/json');
   }
   const channel = core.world.channels.get(place.channel)!;
   const installation =

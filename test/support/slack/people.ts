@@ -6,12 +6,14 @@ import {
   findInstallation,
   messageJson,
   messageOf,
+  str,
   type App,
   type Channel,
   type Installation,
   type Json,
   type Message,
   type User,
+  type World,
 } from './world.js';
 
 /** A message that somebody wrote: what tests point at. */
@@ -51,7 +53,12 @@ export interface Person {
     label: string,
     where: { channel: string; threadTs?: string },
   ): { delivery: Delivery | null; triggerId: string; responseUrl: string };
+  /** A slash command of the composer of a channel; Slack offers none in threads. Mentions are typed as in `says`. */
   runs(command: string, place: string): { delivery: Delivery | null; triggerId: string; responseUrl: string };
+  /** A message shortcut, from the menu of a message. */
+  uses(callbackId: string, said: Said): { delivery: Delivery | null; triggerId: string; responseUrl: string };
+  /** Fills in the newest modal and submits it; `typed` goes into its first text field. */
+  submits(typed: string): Delivery | null;
   stopsAgent(said: Said): void;
   opensDm(): void;
 }
@@ -203,6 +210,9 @@ export function createPerson(deps: PeopleDeps, user: User): Person {
       const channel = placeOf(place, user);
       const installation = installationIn(channel);
       const [name = '', ...words] = command.split(' ');
+      const registered = installation.app.commands.get(name);
+      if (!registered || !installation.scopes.has('commands')) throw new Error(`${name} is not a command here`);
+      const typed = words.join(' ');
       const triggerId = trigger();
       const url = responseUrl(channel.id, null, null);
       const body: Json = {
@@ -214,7 +224,7 @@ export function createPerson(deps: PeopleDeps, user: User): Person {
         user_id: user.id,
         user_name: user.name,
         command: name,
-        text: words.join(' '),
+        text: registered.escape ? escapedAsCommand(world, compose(world, user.teamId, typed).text) : typed,
         api_app_id: installation.app.id,
         is_enterprise_install: 'false',
         response_url: url,
@@ -225,6 +235,65 @@ export function createPerson(deps: PeopleDeps, user: User): Person {
         responseUrl: url,
         delivery: deps.send({ app: installation.app, kind: 'slash_commands', eventId: null, type: 'command', body }),
       };
+    },
+    uses(callbackId, said) {
+      const { channel, message } = find(said);
+      const installation = installationIn(channel);
+      if (!installation.app.shortcuts.has(callbackId) || !installation.scopes.has('commands'))
+        throw new Error(`${callbackId} is not a shortcut here`);
+      const triggerId = trigger();
+      const url = responseUrl(channel.id, message.threadTs, null);
+      const body: Json = {
+        type: 'message_action',
+        token: 'legacy-verification-token',
+        action_ts: world.nextTs(channel),
+        team: { id: channel.teamId, domain: world.teams.get(channel.teamId)?.domain },
+        user: { id: user.id, username: user.name, team_id: user.teamId, name: user.name },
+        channel: { id: channel.id, name: channel.kind === 'im' ? 'directmessage' : channel.name },
+        is_enterprise_install: false,
+        enterprise: null,
+        callback_id: callbackId,
+        trigger_id: triggerId,
+        response_url: url,
+        message_ts: message.ts,
+        message: messageJson(world, channel, message, false),
+        api_app_id: installation.app.id,
+      };
+      return {
+        triggerId,
+        responseUrl: url,
+        delivery: deps.send({ app: installation.app, kind: 'interactive', eventId: null, type: 'shortcut', body }),
+      };
+    },
+    submits(typed) {
+      const open = [...world.views.values()].filter((one) => one.user === user.id && one.open).at(-1);
+      if (!open) throw new Error('no modal is open');
+      const blocks = open.view['blocks'] as Json[];
+      const inputs = blocks.filter((block) => block['type'] === 'input');
+      const values: Record<string, Json> = {};
+      for (const [index, block] of inputs.entries()) {
+        const element = block['element'] as Json;
+        const value = index === 0 ? typed : '';
+        const limit = element['max_length'];
+        if (value === '' && block['optional'] !== true) throw new Error('Slack asks for this field to be filled in');
+        if (typeof limit === 'number' && value.length > limit) throw new Error('Slack takes no text of this length');
+        const field = { type: element['type'], value: value === '' ? null : value };
+        values[str(block['block_id'])] = { [str(element['action_id'])]: field };
+      }
+      const app = deps.app();
+      const body: Json = {
+        type: 'view_submission',
+        team: { id: user.teamId, domain: world.teams.get(user.teamId)?.domain },
+        user: { id: user.id, username: user.name, name: user.name, team_id: user.teamId },
+        api_app_id: app.id,
+        token: 'legacy-verification-token',
+        trigger_id: trigger(),
+        view: { ...open.view, id: open.id, hash: open.hash, team_id: user.teamId, state: { values } },
+        response_urls: [],
+        is_enterprise_install: false,
+        enterprise: null,
+      };
+      return deps.send({ app, kind: 'interactive', eventId: null, type: 'view_submission', body });
     },
     stopsAgent(said) {
       core.change({
@@ -270,6 +339,13 @@ export function createPerson(deps: PeopleDeps, user: User): Person {
       });
     },
   };
+}
+
+/** A command's text names people and channels beside their ids, which a message's does not. */
+function escapedAsCommand(world: World, text: string): string {
+  return text
+    .replace(/<@([UW][A-Z0-9]+)>/g, (_all, id: string) => `<@${id}|${world.users.get(id)?.name ?? id}>`)
+    .replace(/<#(C[A-Z0-9]+)>/g, (_all, id: string) => `<#${id}|${world.channels.get(id)?.name ?? id}>`);
 }
 
 interface FoundButton {

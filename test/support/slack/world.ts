@@ -41,6 +41,10 @@ export interface App {
   distributed: boolean;
   /** Event types, `message.channels` and so on for messages. */
   subscriptions: Set<string>;
+  /** Slash commands by name, each with whether Slack writes mentions, channels and links as tokens. */
+  commands: Map<string, { escape: boolean }>;
+  /** Callback ids of message shortcuts. */
+  shortcuts: Set<string>;
   urls: { events: string; interactions: string; commands: string } | null;
   socketMode: boolean;
   /** Hourly retries for a day. */
@@ -165,7 +169,8 @@ export interface World {
   readonly statuses: Map<string, { status: string; loading: string[]; at: number }>;
   readonly sessions: Map<string, { state: string; title: string | null; initiator: string | null }>;
   readonly prompts: Map<string, Json[]>;
-  readonly views: Map<string, { id: string; hash: string; view: Json; user: string }>;
+  /** `open` until the person or the app closes it. */
+  readonly views: Map<string, { id: string; hash: string; view: Json; user: string; open: boolean }>;
   readonly responseUrls: Map<
     string,
     { channel: string; user: string; threadTs: string | null; messageTs: string | null; uses: number; at: number }

@@ -49,7 +49,11 @@ const setUp = (accept: ControlsDeps['accept'] = () => Promise.resolve({ kind: 'a
         messageTs: null,
         triggerId: 't',
       } as unknown as SlackActionDelivery,
-      { app: { slug: 'main' }, identity: null } as unknown as Installation,
+      {
+        app: { slug: 'main' },
+        identity: null,
+        directory: { user: () => Promise.resolve(null) },
+      } as unknown as Installation,
     );
   const kept = async () => (await store.range({ ...prefixRange('controls/'), limit: 10_000 })).length;
   return { clock, controls, press, kept, told };
