@@ -311,10 +311,13 @@ export class RoomExecution implements RoomState, Timed {
         this.#schedule.retryAfterBase(this.#env.clock.now());
         if (this.#paused) this.#schedule.stopped(this.#env.clock.now());
         return;
+      case 'halted':
+        // No work list has it, so it keeps its place here.
+        if (isSyntheticMessage(message) && !this.#ended) this.#messages = [message, ...(this.#messages ?? [])];
+        return;
       case 'done':
       case 'skipped':
       case 'unacknowledged':
-      case 'halted':
         return;
     }
   }

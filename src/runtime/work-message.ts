@@ -107,7 +107,7 @@ async function workSynthetic(env: RoomEnvironment, room: RoomState, message: Wir
     if (result.kind === 'failed' || result.kind === 'timed_out') {
       env.log.warn({ err: errorOf(result), roomId: room.roomId }, 'a contact event could not be handled');
     }
-    return 'done';
+    return result.kind === 'aborted' && result.by !== 'interrupt' ? 'halted' : 'done';
   } finally {
     room.cycle = null;
   }

@@ -393,6 +393,31 @@ describe('HUB_ROOM', () => {
     expect(lab.handled).toHaveLength(1);
   });
 
+  it('keeps what was in hand and what waited when a stop comes, and consumes what an interrupt ends', async () => {
+    let calm = false;
+    const lab = await started(hub, {
+      onTurn: async ({ signal }) => {
+        if (calm) return;
+        await new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            reject(signal.reason as Error);
+          });
+        });
+      },
+    });
+    const roomId = lab.agent.runtime.rooms!.hubRoomId!;
+    for (const id of ['r-0', 'r-1', 'r-2']) lab.band.link.push(request(id));
+    await lab.settle();
+    lab.band.signal('interrupt', roomId);
+    await lab.settle();
+    lab.band.signal('stop', roomId);
+    await lab.settle();
+    calm = true;
+    lab.band.signal('play', roomId);
+    await lab.settle();
+    expect(lab.handled.map((text) => /r-\d/.exec(text)?.[0])).toEqual(['r-0', 'r-1', 'r-1', 'r-2']);
+  });
+
   it('a hub room that cannot be made fails the start and leaves nothing behind', async () => {
     const lab = agentLab({ agent: { contactConfig: hub } });
     lab.band.fail('createChat', { code: 'ROOM_LIMIT', statusCode: 403 });
