@@ -138,7 +138,7 @@ export function parseForm(body: string): FormBody {
 
 const id = z.string().nullish().catch(null);
 
-const topSchema = z.object({ type: id, challenge: z.unknown(), command: z.unknown() });
+const topSchema = z.object({ type: id, challenge: z.unknown().optional(), command: z.unknown().optional() });
 
 type TypedEvent = Readonly<Record<string, unknown>> & { readonly type: string };
 const isTyped = (event: unknown): event is TypedEvent =>
