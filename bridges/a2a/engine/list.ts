@@ -23,7 +23,7 @@ export interface ListedPage {
   readonly totalSize: number;
 }
 
-const WALK_PAGE = 2_000;
+const WALK_PAGE = 10_000;
 const TOKEN_LIFE_MS = 86_400_000;
 const listedSchema = z.tuple([z.enum(TASK_STATES), z.string()]);
 const tokenSchema = z.object({ v: z.literal(1), k: z.string(), q: z.string(), e: z.number() });
@@ -37,14 +37,13 @@ export async function listTasks(
   const prefix = keys.listOf(owner, peerId);
   const queryHash = digest(owner, peerId, query.contextId ?? '', query.status ?? '', String(query.statusFrom ?? ''));
   const after = query.pageToken === null ? null : prefix + tokens.open(query.pageToken, queryHash, now);
+  const filtered = query.contextId !== null || query.status !== null;
   const page: string[] = [];
   let more = false;
   let totalSize = 0;
   for await (const { key, value } of walk(store, prefix)) {
     if (query.statusFrom !== null && parseListed(key).at < query.statusFrom) break;
-    const [state, contextId] = listedSchema.parse(JSON.parse(Buffer.from(value).toString('utf8')));
-    if (query.contextId !== null && contextId !== query.contextId) continue;
-    if (query.status !== null && state !== query.status) continue;
+    if (filtered && !matches(value, query)) continue;
     totalSize += 1;
     if (after !== null && key <= after) continue;
     if (page.length < query.pageSize) page.push(key);
@@ -56,6 +55,11 @@ export async function listTasks(
     nextPageToken: more && last !== undefined ? tokens.seal(last.slice(prefix.length), queryHash, now) : '',
     totalSize,
   };
+}
+
+function matches(value: Uint8Array, { contextId, status }: ListQuery): boolean {
+  const listed = listedSchema.parse(JSON.parse(Buffer.from(value).toString('utf8')));
+  return (status === null || listed[0] === status) && (contextId === null || listed[1] === contextId);
 }
 
 async function* walk(store: StateStore, prefix: string) {
