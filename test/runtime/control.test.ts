@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deferred } from '../../src/base/async.js';
+import { RoomExecutionStoppedError } from '../../src/base/band-errors.js';
 import { agentLab, type AgentLab, type AgentLabOptions } from '../support/agent-lab.js';
 import { AGENT_ID } from '../support/fake-band.js';
 
@@ -346,6 +347,20 @@ describe('stop and play', () => {
     lab.band.setStopped(ROOM, false);
     await lab.settle();
     expect(lab.handled).toEqual(['stuck']);
+  });
+});
+
+describe('a stop that only an error tells of', () => {
+  it.each([
+    [ROOM, { paused: true, state: 'processing' }],
+    ['another-room', { paused: false, state: 'failed' }],
+  ])('R-224 a refusal that names %s holds up its own room only', async (named, expected) => {
+    const lab = await started({ onTurn: () => Promise.reject(new RoomExecutionStoppedError(named)) });
+    const id = lab.band.post(ROOM, 'hello');
+    await lab.settle();
+    const { paused } = lab.agent.runtime.rooms!.rooms.get(ROOM)!;
+    expect({ paused, state: lab.band.state(ROOM, id) }).toEqual(expected);
+    await lab.agent.stop();
   });
 });
 

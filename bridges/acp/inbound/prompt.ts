@@ -1,6 +1,7 @@
 import type { PromptResponse } from '@agentclientprotocol/sdk';
 import type { CancelTimer } from '../../../src/base/clock.js';
-import { isGatewayError } from '../../../src/base/errors.js';
+import { ApiError } from '../../../src/base/band-errors.js';
+import { isGatewayError, type GatewayError } from '../../../src/base/errors.js';
 import type { BandAccess } from '../band.js';
 import { composePost, contextBlock, titleOf } from '../convert.js';
 import { AcpFault, platformFault } from '../errors.js';
@@ -249,14 +250,16 @@ async function post(
         return send();
       }
     }
-    if (isGatewayError(error) && isUnconfirmed(error.code)) {
+    if (isGatewayError(error) && isUnconfirmed(error)) {
       throw new AcpFault('post_unconfirmed', { recipients: recipients.map(spell) }, { cause: error });
     }
     throw error;
   }
 }
 
-function isUnconfirmed(code: string): boolean {
+/** 503 says that nothing happened, and was repeated already; behind any other error of the server the post may be. */
+function isUnconfirmed({ code, cause }: GatewayError): boolean {
+  if (code === 'BAND_UNAVAILABLE') return cause instanceof ApiError && cause.statusCode !== 503;
   return code === 'BAND_TIMEOUT' || code === 'BAND_CONNECTION_LOST' || code === 'BAND_BAD_ANSWER';
 }
 

@@ -201,6 +201,20 @@ describe('what is posted', () => {
     expect(lab.ed.updates('agent_message_chunk')[0]!._meta['band.ai'].late).toBe(true);
   });
 
+  it.each([
+    [500, 'post_unconfirmed', false],
+    [504, 'post_unconfirmed', false],
+    [503, 'platform_unavailable', true],
+  ])('P-058 an answer %d to the post is told as %s, retryable %j', async (status, reason, retryable) => {
+    const lab = await open({ options: { deliveryPoll: 'off' } });
+    lab.band.fail('postMessage', 'BAND_UNAVAILABLE', 1, { status });
+    const failed = await lab.ed.request('session/prompt', {
+      sessionId: lab.session,
+      prompt: [{ type: 'text', text: 'one' }],
+    });
+    expect(failed.error).toMatchObject({ code: -32_603, data: { reason, retryable } });
+  });
+
   it('P-059 built-in commands are answered here', async () => {
     const lab = await open({ peers: [codex, reviewer] });
     for (const [text, expected] of [
