@@ -57,6 +57,7 @@ export interface DeadLetters {
 export interface BridgeReport {
   readonly links: readonly { readonly name: string; readonly state: string; readonly since: number }[];
   readonly queues: readonly { readonly name: string; readonly depth: number; readonly dead: number }[];
+  /** What the bridge cannot do at the moment; while there is any, the service shows as degraded. */
   readonly lastErrors: readonly {
     readonly at: number;
     readonly code: string;

@@ -45,13 +45,20 @@ export function exposeStates(metrics: PromMetrics, agents: readonly HostedAgent[
   const ready = metrics.gauge('band_ready', 'One while nothing keeps the service from being ready.');
   const blockers = metrics.gauge('band_blockers', 'What keeps the service from being ready.');
   const depth = metrics.gauge('band_bridge_queue_depth', "Entries in a bridge's queues.", ['agent', 'queue', 'state']);
+  const problems = metrics.gauge(
+    'band_bridge_problems',
+    'What a bridge cannot do at the moment, such as write with a token that is refused.',
+    ['agent', 'bridge'],
+  );
   metrics.onScrape(() => {
     const count = countBlockers();
     ready.set({}, count === 0 ? 1 : 0);
     blockers.set({}, count);
     for (const { name, bridgeName, state: current, bridge } of agents) {
       for (const one of STATES) state.set({ agent: name, bridge: bridgeName, state: one }, one === current ? 1 : 0);
-      for (const queue of bridge?.report().queues ?? []) {
+      const report = bridge?.report();
+      problems.set({ agent: name, bridge: bridgeName }, report?.lastErrors.length ?? 0);
+      for (const queue of report?.queues ?? []) {
         depth.set({ agent: name, queue: queue.name, state: 'waiting' }, queue.depth);
         depth.set({ agent: name, queue: queue.name, state: 'dead' }, queue.dead);
       }

@@ -3,7 +3,7 @@ import type { AgentReport, GatewayReport } from './report.js';
 
 /** Written here and nowhere else, so that the page needs no second request and the policy can name its hash. */
 export const STATUS_STYLE = `
-:root { color-scheme: light dark; --line: #8884; --good: #0a7d33; --bad: #b3261e; }
+:root { color-scheme: light dark; --line: #8884; --good: #0a7d33; --fair: #8a5a00; --bad: #b3261e; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 64rem; font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; margin: 0; }
@@ -12,6 +12,7 @@ small, footer { color: GrayText; font-weight: normal; }
 section { border: 1px solid var(--line); border-radius: 8px; padding: .75rem 1rem; margin: 1rem 0; }
 .state { display: inline-block; padding: 0 .5rem; border-radius: 1rem; color: #fff; background: var(--bad); }
 .state.good { background: var(--good); }
+.state.fair { background: var(--fair); }
 .problem { border-left: 4px solid var(--bad); padding-left: .5rem; }
 .problems { padding-left: 1.2rem; margin: 0; }
 .scroll { overflow-x: auto; }
@@ -25,21 +26,21 @@ export const REFRESH_SECONDS = 5;
 
 /** The status page: one document without scripts, everything from outside escaped. */
 export function statusPage(report: GatewayReport): string {
-  const ready = report.blockers.length === 0;
+  const [word, look] = stateOf(report);
   const page = markup`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta http-equiv="refresh" content="${REFRESH_SECONDS}" />
-        <title>${ready ? 'Ready' : 'Not ready'} · band-gateway</title>
+        <title>${word} · band-gateway</title>
         <style>${new Html(STATUS_STYLE)}</style>
       </head>
       <body>
         <header>
           <h1>band-gateway <small>${report.version}</small></h1>
           <p>
-            <span class="state ${ready ? 'good' : 'bad'}">${ready ? 'ready' : 'not ready'}</span> up
+            <span class="state ${look}">${word}</span> up
             ${duration(report.now - report.startedAt)} · platform ${report.platformUrl} · served at
             ${report.publicUrl ?? 'an unknown address'}
           </p>
@@ -53,6 +54,13 @@ export function statusPage(report: GatewayReport): string {
     </html>
 `;
   return page.text;
+}
+
+/** Degraded: everything runs, and a bridge says that part of its work waits for somebody. */
+function stateOf({ blockers, agents }: GatewayReport): readonly [word: string, look: string] {
+  if (blockers.length > 0) return ['not ready', 'bad'];
+  const degraded = agents.some(({ bridge }) => (bridge?.lastErrors.length ?? 0) > 0);
+  return degraded ? ['degraded', 'fair'] : ['ready', 'good'];
 }
 
 function blockersPart({ blockers, now }: GatewayReport): Html | null {

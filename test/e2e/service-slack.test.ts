@@ -69,6 +69,12 @@ describe.each(['socket', 'http'] as const)('with Slack by %s, A2A and an editor'
     slack.fault({ method: 'chat.postMessage', times: 1, effect: { kind: 'error', error: 'account_inactive' } });
     alice.replies(said, '@gateway and again');
     await until('the end of the token', () => program.said.err.includes('account_inactive'));
+    const isDegraded = /state fair">degraded<[\s\S]*Last errors[\s\S]*account_inactive/;
+    await until('the status page to say so', async () => isDegraded.test(await (await fetch(url)).text()));
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(
+      /^band_bridge_problems\{agent="helpdesk",bridge="slack"\} [1-9]/m,
+    );
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
 
     await a2aSend(url, 'echo', 'hello', PARTNER_KEY);
     await a2aSend(url, 'echo', 'hello', WRONG_KEY);

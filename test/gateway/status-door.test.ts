@@ -77,6 +77,13 @@ describe('the page', () => {
     expect(page).not.toContain('<script');
   });
 
+  it('shows as degraded while a bridge cannot do part of its work, and as ready once it can', () => {
+    expect(statusPage(report())).toContain('<span class="state fair">degraded</span>');
+    const [agent] = report().agents;
+    const mended = { ...agent!, bridge: { ...agent!.bridge!, lastErrors: [] } };
+    expect(statusPage(report({ agents: [mended] }))).toContain('<span class="state good">ready</span>');
+  });
+
   it('names what is in the way, since when, and what to do', () => {
     const blockers = [{ name: 'agent.helpdesk', message: 'No connection.', action: 'Look there.', since: NOW - 5_000 }];
     const page = statusPage(report({ blockers }));
