@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { within } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Counter, Histogram, Metrics } from '../../../src/base/metrics.js';
@@ -58,10 +59,13 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     const id = arrival.key ?? deliveryKey(slug, delivery, payload);
     const again = arrival.again ?? false;
     const lane = laneOf(slug, delivery);
-    const isMessage = delivery.kind === 'event' && delivery.event.kind === 'message';
     // What an outage has piled up is not its authors' haste.
-    const isFresh = isMessage && !again && transport !== 'catch-up';
-    const tooMany = isFresh && inbox.queue.laneDepth(lane) > maxQueuedPerThread;
+    const isFresh =
+      delivery.kind === 'event' && delivery.event.kind === 'message' && !again && transport !== 'catch-up';
+    const tooMany =
+      isFresh &&
+      inbox.queue.laneDepth(lane) > maxQueuedPerThread &&
+      hasTooMany(inbox.queue.laneBodies(lane), delivery.event.message.ts, maxQueuedPerThread);
     const how = { slug, transport, receivedAt: begun, retryNum, retryReason, again, tooMany };
     const item = { id, lane: tooMany ? `full:${lane}` : lane, body: { ...how, payload } };
     const kept = arrival.json === undefined ? item : { ...item, bodyJson: withPayload(how, arrival.json) };
@@ -70,6 +74,20 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });
     return { kind: accepted };
   };
+}
+
+/** A post that came both as a message and as a mention waits once, and its second event is not refused after the first. */
+function hasTooMany(waiting: readonly SlackRecord[], ts: string, most: number): boolean {
+  const posts = new Set(waiting.map(({ payload }) => tsOf(payload)));
+  return posts.size > most && !posts.has(ts);
+}
+
+const waitingSchema = z.object({ event: z.object({ ts: z.string() }) });
+
+/** What a waiting record is about; what has no `ts` counts as one. */
+function tsOf(payload: unknown): string | null {
+  const parsed = waitingSchema.safeParse(payload);
+  return parsed.success ? parsed.data.event.ts : null;
 }
 
 /** The record's body as JSON, without writing the payload a second time. */
