@@ -14,7 +14,7 @@ const REQUEST_HEADERS = ['a2a-extensions', 'x-a2a-extensions'] as const;
  * list of URIs, are ignored, as the protocol wants it.
  */
 export function activeExtensions(request: IncomingMessage, offered: readonly string[]): readonly string[] {
-  const named = REQUEST_HEADERS.flatMap((name) => request.headersDistinct[name] ?? [])
+  const named = REQUEST_HEADERS.flatMap((name) => request.headers[name] ?? [])
     .flatMap((value) => value.split(','))
     .slice(0, MAX_NAMED)
     .map((uri) => uri.trim());

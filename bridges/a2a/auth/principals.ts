@@ -66,12 +66,12 @@ export function createAuthenticator({ options, clock, jwt }: AuthDeps): Authenti
       keys = createKeyRing(apiKeys, clock);
     },
     async authenticate(request) {
-      const own = request.headersDistinct[header];
-      const authorization = request.headersDistinct['authorization'];
-      if (!own && !authorization) {
+      if (request.headers[header] === undefined && request.headers.authorization === undefined) {
         if (isAnonymousAllowed(options.anonymous, request)) return ANONYMOUS;
         throw refuse(false);
       }
+      const own = request.headersDistinct[header];
+      const authorization = request.headersDistinct['authorization'];
       if ((own?.length ?? 0) > 1 || (authorization?.length ?? 0) > 1) throw refuse(true);
       const bearer = /^Bearer +(\S+)$/i.exec(authorization?.[0]?.trim() ?? '')?.[1];
       const token = own?.[0] ?? bearer ?? '';

@@ -31,7 +31,9 @@ const RETRY_AFTER_MS = 5_000;
 /** Takes requests in: as a new task, as a further message of one, or as a repeat of what was taken in before. */
 export class Acceptance {
   readonly #core: EngineCore;
-  #accepting = 0;
+  /** By principal: tasks that are being stored. */
+  readonly #accepting = new Map<string, number>();
+  #acceptingCount = 0;
   #order = 0;
 
   constructor(core: EngineCore) {
@@ -83,7 +85,7 @@ export class Acceptance {
     const { owner, message } = request;
     const { newId } = this.#core.deps;
     this.#requireCapacity(owner);
-    this.#accepting += 1;
+    this.#countAccepting(owner, 1);
     try {
       const isNew = message.contextId === undefined;
       const context = await this.#core.contexts.open(owner, message.contextId ?? newId(), isNew);
@@ -93,7 +95,7 @@ export class Acceptance {
         this.#core.contexts.close(context);
       }
     } finally {
-      this.#accepting -= 1;
+      this.#countAccepting(owner, -1);
     }
   }
 
@@ -222,12 +224,19 @@ export class Acceptance {
   #requireCapacity(owner: string): void {
     const { limits } = this.#core.deps.options;
     this.#requireBand();
-    if (this.#core.book.openCountOf(owner) >= limits.openTasksPerPrincipal) {
+    if (this.#core.book.openCountOf(owner) + (this.#accepting.get(owner) ?? 0) >= limits.openTasksPerPrincipal) {
       throw new GatewayError('A2A_TASK_LIMIT', { retryAfterMs: RETRY_AFTER_MS });
     }
-    if (this.#core.book.openCount + this.#accepting >= limits.openTasks) {
+    if (this.#core.book.openCount + this.#acceptingCount >= limits.openTasks) {
       throw new GatewayError('A2A_CAPACITY', { retryAfterMs: RETRY_AFTER_MS });
     }
+  }
+
+  #countAccepting(owner: string, change: number): void {
+    this.#acceptingCount += change;
+    const count = (this.#accepting.get(owner) ?? 0) + change;
+    if (count > 0) this.#accepting.set(owner, count);
+    else this.#accepting.delete(owner);
   }
 
   #requireBand(): void {

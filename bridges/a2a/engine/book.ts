@@ -7,8 +7,8 @@ import { logRecordSchema, taskRowSchema, type RecordKeys, type TaskRow } from '.
 
 /** Sees the events of one open task in order, from the moment it was added. */
 export interface Watcher {
-  /** `bytes` is the size of the event as JSON, counted once for all watchers. */
-  onEvent(event: StreamEvent, bytes: number): void;
+  /** `bytes` tells the size of the event as JSON; it is counted once for all who ask. */
+  onEvent(event: StreamEvent, bytes: () => number): void;
   /** The task has ended and its last event was handed over. */
   onEnd(): void;
 }
@@ -194,7 +194,8 @@ export class TaskBook {
       if (held.watchers.size === 0) continue;
       const shown = streamEvent(held.view, event);
       if (!shown) continue;
-      const bytes = JSON.stringify(shown).length;
+      let counted: number | null = null;
+      const bytes = (): number => (counted ??= JSON.stringify(shown).length);
       for (const watcher of [...held.watchers]) watcher.onEvent(shown, bytes);
     }
     if (!isTerminal(held.row.state)) return;

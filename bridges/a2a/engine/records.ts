@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { TASK_STATES } from '../wire.js';
 import type { LogEvent } from './log.js';
@@ -103,12 +103,12 @@ export const logRecordSchema = z.array(
 
 /** First 32 hex digits of SHA-256: ids of any alphabet and length as part of a key. */
 export function digest(...parts: readonly string[]): string {
-  return createHash('sha256').update(parts.join('\0')).digest('hex').slice(0, 32);
+  return hash('sha256', parts.join('\0'), 'hex').slice(0, 32);
 }
 
 /** The owner as rooms show it: enough to recognise a principal, not enough to learn its name. */
 export function ownerTag(principal: string): string {
-  return createHash('sha256').update(principal).digest('hex').slice(0, 16);
+  return hash('sha256', principal, 'hex').slice(0, 16);
 }
 
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');

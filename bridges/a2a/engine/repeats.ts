@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { refusal } from '../errors.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
@@ -25,7 +25,7 @@ export interface Repeat {
 
 /** The message as one dialect-free text, whatever the order of its keys, hashed. */
 export function fingerprintOf(message: Message): string {
-  return createHash('sha256').update(canonical(message)).digest('hex');
+  return hash('sha256', canonical(message), 'hex');
 }
 
 /** The changes that claim a message for a task; the batch fails when somebody else was faster. */

@@ -25,15 +25,16 @@ export interface FollowOptions {
 export function follow(open: OpenTask, options: FollowOptions): AsyncGenerator<StreamEvent, void, undefined> {
   const first = { task: snapshot(open.view) };
   const done = options.endWhenInterrupted ? isSettled : isTerminal;
-  const queue: StreamEvent[] = [];
+  const queue: { readonly event: StreamEvent; readonly bytes: number }[] = [];
   let waiting = 0;
   let ended = false;
   let cut = false;
   let wake = deferred();
   const watcher: Watcher = {
-    onEvent(event, bytes) {
+    onEvent(event, size) {
       if (ended) return;
-      queue.push(event);
+      const bytes = size();
+      queue.push({ event, bytes });
       waiting += bytes;
       if (waiting > options.bufferBytes && queue.length > 1) {
         cut = true;
@@ -64,9 +65,10 @@ export function follow(open: OpenTask, options: FollowOptions): AsyncGenerator<S
       for (;;) {
         if (options.signal.aborted) return;
         if (cut) throw new GatewayError('A2A_STREAM_CUT');
-        const event = queue.shift();
-        if (event) {
-          waiting = queue.length === 0 ? 0 : waiting - JSON.stringify(event).length;
+        const next = queue.shift();
+        if (next) {
+          const { event } = next;
+          waiting -= next.bytes;
           yield event;
           if ('statusUpdate' in event && done(event.statusUpdate.status.state)) return;
           continue;

@@ -4,6 +4,7 @@ import { GatewayError } from '../../../src/base/errors.js';
 import { refusal } from '../errors.js';
 
 const BODY_DEADLINE_MS = 30_000;
+const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 export interface BodyLimits {
   readonly bodyBytes: number;
@@ -93,7 +94,7 @@ export async function readBody(request: IncomingMessage, limits: BodyLimits, clo
     request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
   });
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+    return utf8.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
   } catch (cause) {
     throw new GatewayError('A2A_PARSE', { cause });
   }

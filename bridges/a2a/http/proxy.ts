@@ -60,7 +60,7 @@ function first(header: string | string[] | undefined): string | undefined {
 }
 
 function isTrusted(address: string, networks: readonly Network[]): boolean {
-  if (!ipaddr.isValid(address)) return false;
+  if (networks.length === 0 || !ipaddr.isValid(address)) return false;
   const parsed = ipaddr.process(address);
   return networks.some(([network, bits]) => parsed.kind() === network.kind() && parsed.match(network, bits));
 }

@@ -132,6 +132,36 @@ describe('recorded failures', () => {
     expect((await lab.client.rpc('planner', 'CancelTask', { id: 'task-unknown' })).body.error.code).toBe(-32001);
   });
 
+  it.each([
+    ['the answer first', ['reply', 'cancel']],
+    ['the cancel first', ['cancel', 'reply']],
+  ])(
+    'A2A-05 an answer and a cancel in the same tick, %s, end the task once, everywhere alike',
+    async (_name, order) => {
+      await open();
+      const stream = await lab.client.stream('planner', 'SendStreamingMessage', message('quick job'));
+      const { id } = (await stream.next())!.result.task;
+      await stream.until(({ result }) => result.statusUpdate?.status.state === 'TASK_STATE_WORKING');
+      const acts: Readonly<Record<string, () => Promise<unknown>>> = {
+        reply: () => lab.reply('just in time', { from: PLANNER.id }),
+        cancel: () => lab.engine.cancel('key:alpha', PLANNER.id, id),
+      };
+      const ends = await Promise.allSettled(order.map((act) => acts[act]!()));
+      const cancelled = ends[order.indexOf('cancel')];
+      const { status, artifacts } = (await lab.client.rpc('planner', 'GetTask', { id })).body.result;
+      const events = await stream.rest();
+      expect(events.at(-1)?.result.statusUpdate.status.state).toBe(status.state);
+      const listed = await lab.client.rpc('planner', 'ListTasks', { status: status.state });
+      expect(listed.body.result.totalSize).toBe(1);
+      if (status.state === 'TASK_STATE_COMPLETED') {
+        expect(cancelled).toMatchObject({ status: 'rejected', reason: { code: 'A2A_NOT_CANCELABLE' } });
+        expect(artifacts?.[0]?.parts[0]?.text).toBe('just in time');
+      } else {
+        expect([status.state, cancelled?.status, artifacts]).toEqual(['TASK_STATE_CANCELED', 'fulfilled', undefined]);
+      }
+    },
+  );
+
   it.each(['http://127.0.0.1:8080/hook', 'http://169.254.169.254/latest/meta-data/', 'https://hook.example.test/ok'])(
     'A2A-06 A-286 push is not offered: %s is set in no way, and no task comes of it',
     async (url) => {

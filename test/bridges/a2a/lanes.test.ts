@@ -321,7 +321,23 @@ describe('tasks of one conversation', () => {
     await lab.reply('done', { roomId });
     expect(await state(first)).toBe('TASK_STATE_COMPLETED');
     await lab.submit('f');
-    expect(lab.counters.get('band_a2a_open_tasks')).toBe(lab.engine.held.tasks);
+    const open = [...lab.counters].filter(([name]) => name.startsWith('band_a2a_open_tasks '));
+    expect(open.reduce((sum, [, count]) => sum + count, 0)).toBe(lab.engine.held.tasks);
+  });
+
+  it.each([
+    ['of a principal', { openTasks: 100, openTasksPerPrincipal: 3 }, 429],
+    ['of all', { openTasks: 3, openTasksPerPrincipal: 100 }, 503],
+  ])('A-214 the cap %s holds for tasks that come at the same moment', async (_name, limits, status) => {
+    lab = await a2aLab({ options: { limits } });
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, n) =>
+        lab.client.rpc('helper', 'SendMessage', message(`${n}`, {}, { returnImmediately: true })),
+      ),
+    );
+    expect(answers.filter((one) => one.status === 200)).toHaveLength(3);
+    expect(answers.filter((one) => one.status === status)).toHaveLength(9);
+    expect(lab.engine.held.tasks).toBe(3);
   });
 
   it('A-344 a clock that is put forward or back by an hour fires no timers and holds none up', async () => {
