@@ -23,6 +23,7 @@ import type { StateStore } from '../../src/store/port.js';
 import { SeenKeys } from '../../src/store/seen.js';
 import type { SlackAppConfig } from './apps.js';
 import { slackKey, type SlackThread } from './conversation.js';
+import { createGauges, SAMPLE_EVERY_MS } from './gauges.js';
 import { createAccept, type Accept } from './inbound/accept.js';
 import { Bindings, type Binding } from './inbound/bindings.js';
 import { contextNote } from './inbound/brain-message.js';
@@ -154,8 +155,8 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     log,
     rescan: options.rescan,
     closing: stopping.signal,
+    metrics,
   });
-  const bound = metrics.gauge('slack_bindings', 'Threads that a room stands for');
   const threads = new Threads(store, `${prefix}/threads`);
   const out = await createSlackOut({
     options,
@@ -182,9 +183,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       const binding = bindings.find(thread);
       if (binding) await bindings.move(binding, newThreadTs, signal);
     },
-    unreachable: (thread) => {
+    unreachable: async (thread) => {
       log.error({ channel: thread.channel, app: thread.slug }, 'a Slack channel can no longer be reached');
-      return Promise.resolve();
+      await bindings.markUnreachable(thread);
     },
   });
   const inbox = await Inbox.open<SlackRecord>({
@@ -290,7 +291,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     log,
     newReference: () => deps.newId().slice(0, 8),
   });
-  const onMessage = createMessageHandler({
+  const messages = createMessageHandler({
     options,
     bindings,
     threads,
@@ -354,7 +355,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     installations,
     replayOf: (app) =>
       createReplay({ app, identity: () => installations.get(app.slug)?.identity ?? null, slackApiUrl }),
-    onMessage,
+    messages,
     onChange,
     giveUp: (error, thread, record) => flow.giveUp(error, thread, record),
     tries: INBOX_TRIES,
@@ -480,11 +481,12 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
           background.run(async () => {
             await Promise.all([inbox.prune(), claims.prune(), controls.prune(), changes.prune()]);
             for (const files of filesByApp.values()) await files.sweep();
-            bound.set({}, bindings.size);
           });
         }),
       );
-      bound.set({}, bindings.size);
+      const look = createGauges({ metrics, clock, log, inbox: inbox.queue, runner, bindings, installations });
+      look();
+      undo.push(clock.every(SAMPLE_EVERY_MS, look));
     },
     async listen(port, serve) {
       const server = createServer(serve);
@@ -553,7 +555,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
         }
       });
     },
-    report: () => reportOf({ installations, sockets, inbox: inbox.queue, out, apps }),
+    report: () => reportOf({ installations, sockets, inbox: inbox.queue, out, apps, bindings }),
     blockers: () => blockersOf({ installations, sockets, apps, clock }),
     stop: stopAll,
   };

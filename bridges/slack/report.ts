@@ -2,6 +2,7 @@ import type { Clock } from '../../src/base/clock.js';
 import type { Blocker, BridgeReport, DeadLetters } from '../../src/core/bridge.js';
 import type { DurableQueue } from '../../src/store/durable-queue.js';
 import type { SlackAppConfig } from './apps.js';
+import type { Bindings } from './inbound/bindings.js';
 import type { SlackRecord } from './inbound/records.js';
 import type { SocketLink } from './inbound/socket-link.js';
 import type { Installation } from './installations.js';
@@ -13,12 +14,15 @@ export interface ReportDeps {
   readonly sockets: readonly SocketLink[];
   readonly inbox: DurableQueue<SlackRecord>;
   readonly out: SlackOut;
+  readonly bindings: Pick<Bindings, 'unreachable'>;
 }
 
+/** Lost channels that are listed one by one. */
+const MOST_CHANNELS = 20;
 const TOKEN_ACTION = 'Reinstall the app in the workspace and set the new bot token.';
 
 /** The bridge as the status page shows it. */
-export function reportOf({ apps, installations, sockets, inbox, out }: ReportDeps): BridgeReport {
+export function reportOf({ apps, installations, sockets, inbox, out, bindings }: ReportDeps): BridgeReport {
   const links = apps.flatMap((app) => {
     const installation = installations.get(app.slug);
     const socket = sockets.find(({ slug }) => slug === app.slug);
@@ -40,6 +44,15 @@ export function reportOf({ apps, installations, sockets, inbox, out }: ReportDep
       text: channel === null ? `Writing for ${slug} waits.` : `Writing into ${channel} waits.`,
       action: 'Invite the bot to the channel, or mend what Slack names.',
     })),
+    ...bindings
+      .unreachable()
+      .slice(0, MOST_CHANNELS)
+      .map(({ slug, channel, since }) => ({
+        at: since,
+        code: 'channel_not_found',
+        text: `Slack shows ${slug} the channel ${channel} no more.`,
+        action: 'Invite the bot to it if the conversations there are to go on.',
+      })),
   ];
   return {
     links,

@@ -23,13 +23,15 @@ const talkSchema = z.object({
   waits: z.array(waitSchema),
   /** What was posted into the room last: by which handing-over, as which message there. */
   posted: z.array(z.object({ delivery: z.string(), id: z.string() })).default([]),
+  /** Where the room's own record was last read to: a mark that gives its last page, null before the first reading. */
+  readTo: z.string().nullable().default(null),
   /** Answers since a person last wrote. */
   hops: z.number(),
 });
 /** What the relay remembers of one conversation. */
 export type Talk = z.infer<typeof talkSchema>;
 
-const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], posted: [], hops: 0 };
+const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], posted: [], readTo: null, hops: 0 };
 /** Questions that may be open in one conversation; the oldest is forgotten first. */
 const MAX_WAITS = 20;
 const MAX_POSTED = 50;

@@ -28,7 +28,8 @@ export interface RelayPorts {
 }
 
 const CONTEXT_PAGE = 100;
-const MAX_CONTEXT_PAGES = 50;
+/** Fifty thousand rows; the next reading goes on where this one ended. */
+const MAX_CONTEXT_PAGES = 500;
 /** The platform's clock and ours may differ by this much. */
 const CLOCK_SKEW_MS = 5 * 60_000;
 
@@ -205,20 +206,27 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
 
   /**
    * An earlier try may have posted: the room shows it, since a post carries no key. The same words of another
-   * handing-over are not it.
+   * handing-over are not it. Rows come oldest first, so that how far they were read is kept: only the first reading of
+   * a long room is long.
    */
   async #findPosted(
     roomId: string,
     content: string,
-    { posted }: Talk,
+    { posted, readTo }: Talk,
     origin: OutsideOrigin,
     signal: AbortSignal,
   ): Promise<string | null> {
     const { agentId } = this.requirePlatform();
-    let cursor: string | undefined;
+    let cursor = readTo;
     for (let page = 0; page < MAX_CONTEXT_PAGES; page += 1) {
-      const options = { limit: CONTEXT_PAGE, signal, ...(cursor === undefined ? {} : { cursor }) };
-      const { data, hasMore, nextCursor } = await this.#need(this.#rest).getContext(roomId, options);
+      const options = { limit: CONTEXT_PAGE, signal, ...(cursor === null ? {} : { cursor }) };
+      const { data, hasMore, nextCursor } = await this.#need(this.#rest)
+        .getContext(roomId, options)
+        .catch(async (error: unknown) => {
+          // A mark that the platform no longer takes: the room is read from its beginning.
+          if (page > 0 || cursor === null || !isGatewayError(error, 'BAND_INVALID')) throw error;
+          return await this.#need(this.#rest).getContext(roomId, { limit: CONTEXT_PAGE, signal });
+        });
       const found = data.find(
         (row) =>
           posted.every(({ id }) => id !== row.id) &&
@@ -230,7 +238,10 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
       if (found) return found.id;
       if (!hasMore || nextCursor === null) return null;
       cursor = nextCursor;
+      const readTo = cursor;
+      await this.#talks.change(roomId, (talk) => ({ ...talk, readTo }));
     }
+    this.#ports.log.warn({ roomId, rows: MAX_CONTEXT_PAGES * CONTEXT_PAGE }, 'a room is longer than is looked through');
     return null;
   }
 
@@ -244,6 +255,7 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
       peerId: peer.id,
       peerIds: [...new Set([...talk.peerIds, peer.id])],
       hops: 0,
+      readTo: talk.readTo,
       posted: [...talk.posted, asked],
       waits: [
         ...talk.waits,

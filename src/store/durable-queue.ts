@@ -212,6 +212,11 @@ export class DurableQueue<T> {
     return this.#lanes.depthOf(lane);
   }
 
+  /** What waits in a lane, in order, the record being tried included. */
+  laneBodies(lane: string): readonly T[] {
+    return this.#lanes.recordsOf(lane).map(({ body }) => body);
+  }
+
   /** Milliseconds since the oldest waiting record was put; 0 when none waits. */
   get oldestAgeMs(): number {
     const now = this.#options.clock.now();

@@ -89,6 +89,11 @@ export class QueueLanes<T> {
     return this.#lanes.get(lane)?.slots.length ?? 0;
   }
 
+  /** The records of a lane, in order, the one being tried included. */
+  recordsOf(lane: string): readonly QueueRecord<T>[] {
+    return this.#lanes.get(lane)?.slots.map(({ record }) => record) ?? [];
+  }
+
   /** When the record that has waited longest was put; null when none waits. */
   get oldestPutAt(): number | null {
     let oldest: number | null = null;

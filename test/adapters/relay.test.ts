@@ -18,6 +18,8 @@ const setUp = async (options: RelayOptionsInput = {}) => {
   const store = createMemoryStore();
   const clock = createManualClock(Date.now());
   const said: string[] = [];
+  /** Marks at which the relay read a room's record. */
+  const read: (string | undefined)[] = [];
   const noticed = new Set<string>();
   const outlet: Outlet = {
     answer: async (_room, { markdown, from }) => void said.push(`${from.name}: ${markdown}`),
@@ -35,6 +37,15 @@ const setUp = async (options: RelayOptionsInput = {}) => {
       restUrl: sandbox.restUrl,
       wsUrl: sandbox.wsUrl,
     });
+    const build = relay.buildRestClient.bind(relay);
+    relay.buildRestClient = () => {
+      const client = build();
+      const getContext: typeof client.getContext = (room, page) => {
+        read.push(page?.cursor);
+        return client.getContext(room, page);
+      };
+      return Object.assign(Object.create(client) as typeof client, { getContext });
+    };
     relay.connectOutlet(outlet);
     await relay.onStarted('Helpdesk', 'answers');
     return relay;
@@ -53,6 +64,7 @@ const setUp = async (options: RelayOptionsInput = {}) => {
   });
   return {
     said,
+    read,
     clock,
     rest,
     roomId,
@@ -183,6 +195,18 @@ describe('RelayAdapter', () => {
       await rest.postMessage(roomId, { content: 'Alice Smith (Slack): pay once', mentions: [{ id: echo.id }] });
       await asks('pay once', { maybeDelivered: true });
       expect(await posted()).toHaveLength(1);
+    });
+
+    it('is looked for from where the room was last read to, however long the room is', async () => {
+      const { asks, read, rest, roomId } = await setUp({ peer: 'echo' });
+      await rest.addParticipant(roomId, { participantId: echo.id });
+      for (let row = 0; row < 230; row += 1)
+        await rest.postEvent(roomId, { content: `thought ${row}`, messageType: 'thought' });
+      await asks('first', { maybeDelivered: true });
+      expect(read).toHaveLength(3);
+      await asks('second', { maybeDelivered: true });
+      expect(read).toHaveLength(4);
+      expect(read[3]).toBe(read[2]);
     });
 
     it('is posted when the room holds the same words of an earlier message only', async () => {

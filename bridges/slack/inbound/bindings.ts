@@ -4,6 +4,7 @@ import type { Clock } from '../../../src/base/clock.js';
 import type { ConversationKey } from '../../../src/base/ids.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
 import type { Logger } from '../../../src/base/log.js';
+import { noMetrics, type Metrics } from '../../../src/base/metrics.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore } from '../../../src/store/port.js';
@@ -23,7 +24,20 @@ export interface Binding {
   readonly roomId: string;
 }
 
-const recordSchema = z.object({ roomId: z.string().nullable(), openedAt: z.number() });
+const recordSchema = z.object({
+  roomId: z.string().nullable(),
+  openedAt: z.number(),
+  /** Since when Slack shows this app the thread's channel no more, milliseconds since the epoch. */
+  unreachableSince: z.number().nullable().default(null),
+});
+
+/** A channel that Slack shows this app no more, although rooms stand for threads of it. */
+export interface UnreachableChannel {
+  readonly slug: string;
+  readonly channel: string;
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+}
 
 export const BOOTSTRAP_TEXT = 'Slack thread context';
 const BINDING_VERSION = 1;
@@ -40,6 +54,7 @@ export interface BindingsDeps {
   readonly rescan: boolean;
   /** Ends what goes on with nobody waiting for it. */
   readonly closing: AbortSignal;
+  readonly metrics?: Metrics;
 }
 
 /**
@@ -52,6 +67,7 @@ export class Bindings {
   readonly #lock = new KeyedLock();
   readonly #byKey = new Map<ConversationKey, string>();
   readonly #byRoom = new Map<string, ConversationKey>();
+  readonly #unreachable = new Map<ConversationKey, number>();
   #scan: Promise<void> | null = null;
 
   private constructor(deps: BindingsDeps) {
@@ -92,6 +108,32 @@ export class Bindings {
   async look(thread: SlackThread, signal: AbortSignal): Promise<Binding | null> {
     await this.#scanned(signal);
     return this.find(thread);
+  }
+
+  /** Slack shows this app the thread's channel no more; on disk, until something is written there again. */
+  async markUnreachable(thread: SlackThread): Promise<void> {
+    const binding = this.find(thread);
+    if (binding && !this.#unreachable.has(this.#storedKey(binding))) await this.#mark(binding, this.#deps.clock.now());
+  }
+
+  /** Something came from the thread: its channel is within reach. */
+  async markReached(thread: SlackThread): Promise<void> {
+    const binding = this.find(thread);
+    if (binding && this.#unreachable.has(this.#storedKey(binding))) await this.#mark(binding, null);
+  }
+
+  /** Each channel once, since the first of its threads was lost. */
+  unreachable(): readonly UnreachableChannel[] {
+    const channels = new Map<string, UnreachableChannel>();
+    for (const [key, since] of this.#unreachable) {
+      const thread = parseSlackKey(key);
+      if (!thread) continue;
+      const { slug, channel } = thread;
+      const place = `${slug}:${channel}`;
+      const known = channels.get(place);
+      if (!known || known.since > since) channels.set(place, { slug, channel, since });
+    }
+    return [...channels.values()];
   }
 
   /** All bindings of one app, in no order. */
@@ -139,6 +181,7 @@ export class Bindings {
     const key = this.#byRoom.get(binding.roomId) ?? binding.key;
     await this.#deps.store.batch([{ kind: 'delete', key: this.#recordKey(key) }]);
     this.#byRoom.delete(binding.roomId);
+    this.#unreachable.delete(key);
     if (this.#byKey.get(key) === binding.roomId) this.#byKey.delete(key);
   }
 
@@ -156,8 +199,10 @@ export class Bindings {
     for (let next = from; ;) {
       const page = await store.range({ from: next, to, limit: MAX_LOADED });
       for (const { key: storeKey, value } of page) {
-        const { roomId } = readJson(value, recordSchema);
-        if (roomId !== null) this.#remember(storeKey.slice(from.length) as ConversationKey, roomId);
+        const { roomId, unreachableSince } = readJson(value, recordSchema);
+        const name = storeKey.slice(from.length) as ConversationKey;
+        if (roomId !== null) this.#remember(name, roomId);
+        if (unreachableSince !== null) this.#unreachable.set(name, unreachableSince);
       }
       const last = page.at(-1);
       if (!last || page.length < MAX_LOADED) return;
@@ -178,11 +223,15 @@ export class Bindings {
   }
 
   async #fill(): Promise<void> {
-    const { store, prefix, rest, rescan, log, closing: signal } = this.#deps;
+    const { store, prefix, rest, rescan, log, closing: signal, metrics = noMetrics } = this.#deps;
     const mark = `${prefix}/scanned`;
     if (!rescan && (await store.get(mark))) return;
     let rooms = 0;
-    for await (const found of scanRooms(rest, signal)) {
+    const read = metrics.counter('slack_room_scan_rooms_total', 'Rooms whose history was looked at for their thread');
+    const onRead = (count: number): void => {
+      read.inc({}, count);
+    };
+    for await (const found of scanRooms(rest, signal, { onLimit: this.#tooManyRooms, onRead })) {
       rooms += 1;
       await this.rehydrate(found);
     }
@@ -200,13 +249,13 @@ export class Bindings {
     if (intent) {
       // An earlier try ended between its steps: what it made is looked for before another room is made.
       const { openedAt } = readJson(intent.value, recordSchema);
-      for await (const found of scanRooms(rest, signal, { since: openedAt })) {
+      for await (const found of scanRooms(rest, signal, { since: openedAt, onLimit: this.#tooManyRooms })) {
         if (slackKey(found.thread) !== key) continue;
         await this.#commit(key, found.roomId);
         return { binding: { key, thread: facts, roomId: found.roomId }, isNew: false };
       }
     } else {
-      const value = toBytes({ roomId: null, openedAt: clock.now() });
+      const value = toBytes({ roomId: null, openedAt: clock.now(), unreachableSince: null });
       await store.batch([{ kind: 'put', key: this.#recordKey(key), value }]);
     }
     const { id: roomId } = await rest.createChat({}, { signal });
@@ -219,8 +268,25 @@ export class Bindings {
     return { binding: { key, thread: facts, roomId }, isNew: true };
   }
 
+  /** A binding of the reference stands under a key without a team. */
+  #storedKey({ key, thread }: Binding): ConversationKey {
+    return this.#byKey.has(key) ? key : teamlessKey(thread);
+  }
+
+  async #mark(binding: Binding, since: number | null): Promise<void> {
+    const key = this.#storedKey(binding);
+    const value = toBytes({ roomId: binding.roomId, openedAt: this.#deps.clock.now(), unreachableSince: since });
+    await this.#deps.store.batch([{ kind: 'put', key: this.#recordKey(key), value }]);
+    if (since === null) this.#unreachable.delete(key);
+    else this.#unreachable.set(key, since);
+  }
+
+  readonly #tooManyRooms = (rooms: number): void => {
+    this.#deps.log.error({ rooms }, 'there are more rooms than are looked at: threads of the others get new ones');
+  };
+
   async #commit(key: ConversationKey, roomId: string): Promise<void> {
-    const value = toBytes({ roomId, openedAt: this.#deps.clock.now() });
+    const value = toBytes({ roomId, openedAt: this.#deps.clock.now(), unreachableSince: null });
     await this.#deps.store.batch([{ kind: 'put', key: this.#recordKey(key), value }]);
     this.#remember(key, roomId);
   }

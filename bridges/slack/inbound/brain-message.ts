@@ -69,12 +69,13 @@ export function toBrainMessage(facts: SlackTurnFacts, now: number): PlatformMess
 }
 
 /** What a brain is told of the place it answers in (S-082). */
-export function contextNote(channelLabel: string, bandHandle: string | null = null): string {
+export function contextNote(channelLabel: string, bandHandle: string | null = null, pastIsMissing = false): string {
   return [
     `[Slack] This message comes from a person in Slack (${channelLabel}), who is not a Band peer and cannot be mentioned.`,
     'Answer with slack_send_message(content=…); standard Markdown is rendered.',
     'To mention a person in Slack, repeat their mention link as it stands in a message.',
     'band_send_message(content, mentions=[…]) reaches Band peers only, never Slack.',
+    ...(pastIsMissing ? ['Slack did not show what was said in this thread before, so it is missing here.'] : []),
     ...(bandHandle === null ? [] : [`On Band this person is @${bandHandle.replace(/^@/, '')}.`]),
   ].join(' ');
 }

@@ -184,7 +184,7 @@ export class Controls {
         return `Interrupted by ${by}.${goesOn}`;
       }
       case 'stop': {
-        await threads.change(key, (state) => ({ ...state, paused: true }));
+        await threads.change(key, (state) => ({ ...state, paused: true, pausedAt: this.#deps.clock.now() }));
         runner.cut(key, new TurnCut('stop', userId));
         const goesOn = await this.#stopOutside(thread);
         await out.reply(thread, {

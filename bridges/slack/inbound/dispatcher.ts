@@ -23,7 +23,7 @@ import type { ChangeHandler } from './change-events.js';
 import type { CommandHandler } from './commands/commands.js';
 import type { AskForm } from './commands/form.js';
 import { responseWay, type Controls } from './controls.js';
-import type { MessageAt } from './message.js';
+import type { MessageHandler } from './message.js';
 import type { SlackRecord } from './records.js';
 import type { Replay } from './replay.js';
 import type { TurnFlow } from './turn-flow.js';
@@ -33,7 +33,7 @@ type Record_ = QueueRecord<SlackRecord>;
 export interface DispatcherDeps {
   readonly installations: ReadonlyMap<string, Installation>;
   readonly replayOf: (app: SlackAppConfig) => Replay;
-  readonly onMessage: (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome>;
+  readonly messages: MessageHandler;
   readonly onChange: ChangeHandler;
   /** A message comes to no good end: its author is told. */
   readonly giveUp: TurnFlow['giveUp'];
@@ -110,9 +110,12 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       await tellFailed(delivery, installation, identity, record);
     }
     if (!identity || delivery.kind !== 'event' || delivery.event.kind !== 'message') throw error;
-    const { channel, message } = delivery.event;
-    const at = { channel, threadTs: message.thread_ts ?? message.ts, user: message.user ?? null };
-    return await deps.giveUp(error, placeOf(delivery, installation, identity, at), record);
+    const { event } = delivery;
+    const { channel, message } = event;
+    const place = { channel, threadTs: message.thread_ts ?? message.ts, user: message.user ?? null };
+    const outcome = await deps.giveUp(error, placeOf(delivery, installation, identity, place), record);
+    // The other event of the same message is not to go through all of this again.
+    return deps.messages.ended({ installation, identity, delivery, event }, outcome, record);
   }
 
   /** Who asked by a command or a form was told that it would be done. */
@@ -203,7 +206,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
     }
     switch (event.kind) {
       case 'message':
-        return identity ? await deps.onMessage({ installation, identity, delivery, event }, record, signal) : DONE;
+        return identity ? await deps.messages.take({ installation, identity, delivery, event }, record, signal) : DONE;
       case 'edited':
       case 'deleted':
         return identity ? await deps.onChange({ installation, identity, delivery, event }, record, signal) : DONE;

@@ -1,16 +1,22 @@
+import { withDeadline } from '../../../src/base/async.js';
+import type { Clock } from '../../../src/base/clock.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { RawHistoryMessage } from '../../../src/core/history.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import { messageToMarkdown } from '../convert/index.js';
+import { slackErrorOf } from '../errors.js';
 import type { Installation } from '../installations.js';
 import type { SlackMessage } from '../messages.js';
-import { readMessages, type SlackIdentity } from '../web-methods.js';
+import { readMessages, type MessagePage, type SlackIdentity } from '../web-methods.js';
 import { isBot, OWN_EVENT_TYPE } from './gate.js';
 import { MAX_MESSAGES, newest, type ThreadPast } from './thread-past.js';
 
 const PAGE_SIZE = 200;
 /** A thread longer than this is read from its end, as far as Slack's paging allows. */
 const MAX_PAGES = 25;
+/** Slack may put a page off for as long as it likes; a turn does not wait longer than this for its past. */
+const LONGEST_READ_MS = 10_000;
+const LOST_WALK: ReadonlySet<string> = new Set(['invalid_cursor', 'invalid_ts_oldest', 'invalid_ts_latest']);
 /** What this bridge posts beside replies, and what a brain is not to take for its own words. */
 const NOT_SAID = new Set(['progress', 'notice', 'control', 'error']);
 
@@ -27,9 +33,17 @@ export interface PastWanted extends ThreadPlace {
   readonly trigger: SlackMessage;
 }
 
+/** The past of a thread as far as it could be read. */
+export interface ReadPast {
+  readonly messages: readonly RawHistoryMessage[];
+  /** Slack did not show it: what stands in `messages` is not what was said. */
+  readonly isMissing: boolean;
+}
+
 /**
  * What was said in a thread before a message: the newest 200 messages or 60,000 characters, oldest first (S-077). A
- * failure gives an empty past and a log line, never a failed turn (S-078).
+ * failure gives an empty past and a log line, never a failed turn (S-078); so does a Slack that puts it off for more
+ * than ten seconds.
  */
 export async function readThread(
   installation: Installation,
@@ -37,26 +51,28 @@ export async function readThread(
   agentName: string,
   wanted: PastWanted,
   past: ThreadPast,
-  log: Logger,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
-): Promise<readonly RawHistoryMessage[]> {
+): Promise<ReadPast> {
   const before = entryId(wanted.trigger);
   const known = past.get(wanted.key);
-  if (known) return newest(known.filter(({ id }) => id < before));
+  if (known) return { messages: newest(known.filter(({ id }) => id < before)), isMissing: false };
   try {
-    const messages = await collect(installation, wanted, wanted.trigger.ts, signal);
+    const messages = await withDeadline(clock, LONGEST_READ_MS, signal, (within) =>
+      collect(installation, wanted, wanted.trigger.ts, within),
+    );
     const all = await Promise.all(
       [...messages, wanted.trigger].map((one) => historyEntry(one, installation, identity, agentName, wanted)),
     );
     const entries = all.filter((entry) => entry !== null);
     past.keep(wanted.key, entries);
-    return newest(entries.filter(({ id }) => id < before));
+    return { messages: newest(entries.filter(({ id }) => id < before)), isMissing: false };
   } catch (error) {
     if (signal.aborted) throw error;
     const { needed, provided } = isGatewayError(error) ? error.details : {};
     const hint = 'reading a thread takes channels:history, groups:history, im:history or mpim:history, and membership';
     log.warn({ err: error, app: installation.app.slug, needed, provided, hint }, 'a thread could not be read');
-    return [];
+    return { messages: [], isMissing: true };
   }
 }
 
@@ -70,20 +86,29 @@ async function collect(
 ): Promise<SlackMessage[]> {
   let kept: SlackMessage[] = [];
   let cursor: string | null = null;
+  let again = false;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { messages, nextCursor } = await readMessages(
-      client,
-      {
-        channel: place.channel,
-        ts: place.threadTs,
-        latest: before,
-        inclusive: false,
-        limit: PAGE_SIZE,
-        cursor,
-        includeMetadata: true,
-      },
-      { signal },
-    );
+    const wanted = {
+      channel: place.channel,
+      ts: place.threadTs,
+      latest: before,
+      inclusive: false,
+      limit: PAGE_SIZE,
+      cursor,
+      includeMetadata: true,
+    };
+    let shown: MessagePage;
+    try {
+      shown = await readMessages(client, wanted, { signal });
+    } catch (error) {
+      // A walk whose mark Slack no longer knows begins anew, once.
+      if (again || !LOST_WALK.has(slackErrorOf(error) ?? '')) throw error;
+      again = true;
+      kept = [];
+      cursor = null;
+      continue;
+    }
+    const { messages, nextCursor } = shown;
     kept = [...kept, ...messages.filter(({ ts }) => ts < before)].slice(-MAX_MESSAGES);
     if (nextCursor === null) break;
     cursor = nextCursor;

@@ -53,6 +53,12 @@ export interface MessageAt {
 
 type Record_ = QueueRecord<SlackRecord>;
 
+export interface MessageHandler {
+  take(at: MessageAt, record: QueueRecord<SlackRecord>, signal: AbortSignal): Promise<Outcome>;
+  /** The outcome of a message that was given up elsewhere, with the mark that it had its turn. */
+  ended(at: MessageAt, outcome: Outcome, record: QueueRecord<SlackRecord>): Outcome;
+}
+
 /** Drops after which it is still remembered that somebody wrote. */
 const NOTED: ReadonlySet<string> = new Set(['not_addressed', 'for_somebody_else', 'bot', 'bot_cap']);
 const TOLD_BUCKET_MS = 3_600_000;
@@ -62,9 +68,7 @@ const ROOM_CALL_MS = 30_000;
  * One message record: seen? → changed meanwhile? → gate → paused? → room → what the brain is told → turn → its end.
  * Nothing is lost on the way: an outage makes the record wait, a crash makes it run again.
  */
-export function createMessageHandler(
-  deps: MessageDeps,
-): (at: MessageAt, record: Record_, signal: AbortSignal) => Promise<Outcome> {
+export function createMessageHandler(deps: MessageDeps): MessageHandler {
   const { options, bindings, threads, changes, claims, turns, out, outages, clock, log } = deps;
   const dropped = deps.metrics.counter('slack_events_dropped_total', 'Messages that made no turn', ['app', 'reason']);
   const unknownKinds = deps.metrics.counter('slack_unknown_subtypes_total', 'Messages of a kind not known here', [
@@ -111,6 +115,7 @@ export function createMessageHandler(
       if (verdict.told) await tellRefused(thread, message, verdict.reason);
       return drop(verdict.reason);
     }
+    await bindings.markReached(thread);
     if (isUnknownSubtype(message)) unknownKinds.inc({ app: slug });
     if (record.body.tooMany) {
       await tellFull(thread, claim);
@@ -234,7 +239,13 @@ export function createMessageHandler(
     return await outages.wait(error, thread, record);
   };
 
-  return handle;
+  return {
+    take: handle,
+    ended({ installation, identity, delivery, event }, outcome, record) {
+      const team = delivery.teamId ?? identity.teamId;
+      return ended(outcome, messageIdentity(installation.app.slug, team, event.channel, event.message.ts), record);
+    },
+  };
 }
 
 const noteOf = (message: SlackMessage) => ({ ts: message.ts, user: message.user ?? null, isBot: isBot(message) });

@@ -17,7 +17,8 @@ const bootstrapSchema = z.looseObject({
 });
 
 const PAGE_SIZE = 100;
-const MAX_PAGES = 50;
+/** A hundred thousand rooms, which take ten minutes or so. */
+const MAX_PAGES = 1_000;
 const AT_ONCE = 4;
 /** The platform's clock and ours may differ by this much. */
 const CLOCK_SKEW_MS = 5 * 60_000;
@@ -36,34 +37,41 @@ export function boundThread(
   return null;
 }
 
-/**
- * Reads the agent's rooms, newest first, four at a time.
- *
- * @param since - only rooms made after this moment, milliseconds since the epoch
- */
+export interface ScanOptions {
+  /** Only rooms made after this moment, milliseconds since the epoch; default all. */
+  readonly since?: number;
+  /** Called when there are more rooms than are looked at. */
+  readonly onLimit?: (rooms: number) => void;
+  /** Called with how many rooms were read just now. */
+  readonly onRead?: (rooms: number) => void;
+}
+
+/** Reads the agent's rooms, newest first, four at a time. */
 export async function* scanRooms(
   rest: BandRest,
   signal: AbortSignal,
-  { since = 0 }: { readonly since?: number } = {},
+  { since = 0, onLimit = () => undefined, onRead = () => undefined }: ScanOptions = {},
 ): AsyncGenerator<FoundRoom> {
-  const rooms = (await listRooms(rest, signal)).filter((room) => madeAt(room) >= since - CLOCK_SKEW_MS);
+  const rooms = (await listRooms(rest, signal, onLimit)).filter((room) => madeAt(room) >= since - CLOCK_SKEW_MS);
   rooms.sort((a, b) => madeAt(b) - madeAt(a));
   for (let first = 0; first < rooms.length; first += AT_ONCE) {
     const some = rooms.slice(first, first + AT_ONCE);
     const found = await Promise.all(
       some.map(async ({ id }) => ({ roomId: id, thread: boundThread(await readRows(rest, id, signal)) })),
     );
+    onRead(some.length);
     for (const { roomId, thread } of found) if (thread) yield { roomId, thread };
   }
 }
 
-async function listRooms(rest: BandRest, signal: AbortSignal): Promise<ChatRoom[]> {
+async function listRooms(rest: BandRest, signal: AbortSignal, onLimit: (rooms: number) => void): Promise<ChatRoom[]> {
   const rooms: ChatRoom[] = [];
   for (let page = 1; page <= MAX_PAGES; page += 1) {
     const { data, totalPages } = await rest.listChats({ page, pageSize: PAGE_SIZE, signal });
     rooms.push(...data);
-    if (page >= totalPages || data.length === 0) break;
+    if (page >= totalPages || data.length === 0) return rooms;
   }
+  onLimit(rooms.length);
   return rooms;
 }
 

@@ -11,6 +11,8 @@ const threadSchema = z.object({
   botRun: z.number(),
   muted: z.boolean(),
   paused: z.boolean(),
+  /** When it was last stopped, milliseconds since the epoch. */
+  pausedAt: z.number().default(0),
   /** `ts` of the newest message that was looked at. */
   lastTs: z.string().nullable(),
   /** When something last happened, milliseconds since the epoch. */
@@ -25,6 +27,7 @@ const FRESH: ThreadState = {
   botRun: 0,
   muted: false,
   paused: false,
+  pausedAt: 0,
   lastTs: null,
   touchedAt: 0,
 };

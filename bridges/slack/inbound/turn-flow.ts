@@ -1,4 +1,5 @@
 import { abortable, withDeadline } from '../../../src/base/async.js';
+import { BoundedMap } from '../../../src/base/bounded.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
@@ -58,6 +59,7 @@ type Record_ = QueueRecord<SlackRecord>;
 
 const LONGEST_DRAWING_MS = 5_000;
 const PAUSED_LOOK_MS = 3_600_000;
+const MAX_HELD = 10_000;
 
 /** A message that is about to have its turn, and everything found out on the way. */
 export interface TurnAt {
@@ -85,10 +87,17 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
   const { options, inner, bindings, threads, turns, runner, controls, out, clock, log } = deps;
   const relays = isOutsideBrain(inner);
 
+  /** Notices of held messages that were queued: a message that still waits makes no second button. */
+  const held = new BoundedMap<string, true>(MAX_HELD);
+
   const holdPaused = async (thread: ThreadRef, record: Record_): Promise<Outcome> => {
-    if (thread.askerId !== null) {
+    // A message that is stopped a second time is told so a second time.
+    const { pausedAt } = await threads.get(slackKey(thread));
+    const id = `held:${record.id}:${pausedAt}`;
+    if (thread.askerId !== null && !held.has(id)) {
+      held.set(id, true);
       await out.ephemeral(thread, thread.askerId, {
-        id: `held:${record.id}`,
+        id,
         text: 'This conversation is stopped. Your message waits until somebody resumes it.',
         buttons: [await controls.button('resume', thread)],
       });
@@ -98,15 +107,17 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
 
   const takeTurn = async (where: TurnAt, record: Record_, signal: AbortSignal): Promise<Outcome> => {
     const { thread, binding, message } = where;
+    const { ackReaction } = options;
     if (record.maybeDelivered && (await turns.hasShown(record.id))) {
       const markdown = 'I was interrupted while answering this.';
       const retry = await controls.button('retry', thread, record.body);
       await out.reply(thread, { id: `${record.id}:cut-off`, markdown, kind: 'error', buttons: [retry] });
+      // The turn that put it there ended with its process.
+      if (ackReaction !== undefined) await mark(thread, message.ts, ackReaction, false);
       return { kind: 'done' };
     }
     const key = slackKey(thread);
     const running = runner.begin(key, { by: message.user ?? '', ts: message.ts }, signal);
-    const { ackReaction } = options;
     try {
       // From here on an edit or a deletion finds the turn running; what came just before is seen now.
       const latest = await where.latest();
@@ -139,16 +150,16 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     if (!relays && options.mirrorSlackContext) await mirror(facts, signal);
     const isFollowUp =
       message.thread_ts !== null && message.thread_ts !== undefined && message.thread_ts !== message.ts;
-    const history =
+    const past =
       relays || !isFollowUp
-        ? []
+        ? { messages: [], isMissing: false }
         : await readThread(
             installation,
             identity,
             deps.agentName(),
             { key: slackKey(thread), channel: thread.channel, threadTs: thread.threadTs, trigger: message },
             deps.past,
-            log,
+            { clock, log },
             signal,
           );
     const turn = new Turn({ signal, log });
@@ -177,8 +188,8 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
         message: toBrainMessage(facts, clock.now()),
         tools: progress ? withProgress(withSlack, progress) : withSlack,
         turn,
-        history,
-        note: contextNote(facts.channelLabel, facts.bandHandle),
+        history: past.messages,
+        note: contextNote(facts.channelLabel, facts.bandHandle, past.isMissing),
         isNew,
         roomId: binding.roomId,
         signal,
@@ -292,7 +303,7 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
 
   const settleFailed = async (error: Error, thread: ThreadRef, binding: Binding, record: Record_): Promise<Outcome> => {
     if (isGatewayError(error, 'BAND_ROOM_STOPPED')) {
-      await threads.change(slackKey(thread), (state) => ({ ...state, paused: true }));
+      await threads.change(slackKey(thread), (state) => ({ ...state, paused: true, pausedAt: clock.now() }));
       return await holdPaused(thread, record);
     }
     const hasShown = await turns.hasShown(record.id);

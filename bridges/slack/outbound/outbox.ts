@@ -16,7 +16,7 @@ import { copyRule, digest, jobSchema, laneOf, NOBODY, referenceOf, type Job } fr
 import type { OutboundMeters } from './meters.js';
 import type { Notes } from './notes.js';
 import type { ThreadRef } from './port.js';
-import type { Tells } from './tells.js';
+import type { Claim, Tells } from './tells.js';
 
 /** What Slack gave for a write. */
 export interface Done {
@@ -181,7 +181,13 @@ export class Outbox {
   /** Says one line to the person who asked, once per thread and cause in an hour. */
   async tell(thread: ThreadRef, cause: string, notice: string): Promise<void> {
     const told = thread.askerId === null ? null : this.#deps.tells.claim(thread, cause);
-    if (told) await this.inbox.queue.put(tellItem(thread, notice), [told]);
+    if (!told) return;
+    try {
+      await this.inbox.queue.put(tellItem(thread, notice), [told.change]);
+    } catch (error) {
+      told.abandoned();
+      throw error;
+    }
   }
 
   async #handle(record: QueueRecord<Job>, queueSignal: AbortSignal): Promise<Outcome> {
@@ -244,16 +250,23 @@ export class Outbox {
 
     const changes: StoreChange[] = [notes.renew(id, await notes.get(id))];
     const items: QueueItem<Job>[] = preview === undefined ? [] : [previewItem(thread, id, preview)];
+    let told: Claim | null = null;
     if (kind === 'post' || kind === 'upload' || kind === 'edit') {
       const text = `A message could not be posted in Slack: ${slackError}. ${detail}`;
       items.push(roomErrorItem(thread, `${id}:${clock.now()}`, { text, slackError, ref }));
-      const told = thread.askerId === null ? null : tells.claim(thread, slackError);
+      told = thread.askerId === null ? null : tells.claim(thread, slackError);
       if (told) {
-        changes.push(told);
+        changes.push(told.change);
         items.push(tellItem(thread, `${notice} (${slackError}, reference ${ref})`));
       }
     }
-    const staged = this.#stageAll(items);
+    let staged: readonly StagedPut[];
+    try {
+      staged = this.#stageAll(items);
+    } catch (error) {
+      told?.abandoned();
+      throw error;
+    }
     return {
       kind: 'dead',
       code: slackError,
@@ -265,6 +278,7 @@ export class Outbox {
         this.#settle(id, { state: 'failed', ...end });
       },
       abandoned: () => {
+        told?.abandoned();
         for (const put of staged) put.abandoned();
       },
     };

@@ -27,6 +27,7 @@ export interface SendFileDeps {
 
 const UPLOAD_TIMEOUT_MS = 120_000;
 const targetSchema = z.looseObject({ upload_url: z.string(), file_id: z.string() });
+const permalinkSchema = z.looseObject({ file: z.looseObject({ permalink: z.url().nullish().catch(null) }) });
 const sharesSchema = z.looseObject({
   file: z.looseObject({
     shares: z.record(z.string(), z.record(z.string(), z.array(z.looseObject({ ts: z.string().nullish() })))).nullish(),
@@ -81,6 +82,17 @@ export async function sendFile(
     { signal },
   );
   return note.fileId;
+}
+
+/** The address of a file that was shared; null where Slack does not say at once: nobody waits for it. */
+export async function filePermalink(client: SlackClient, file: string, signal: AbortSignal): Promise<string | null> {
+  try {
+    const answer = await client.call('files.info', { file }, { signal, whenPutOff: 'throw' });
+    return permalinkSchema.safeParse(answer).data?.file.permalink ?? null;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return null;
+  }
 }
 
 /** Whether an earlier third step took effect; null when the file is gone or nobody can tell. */

@@ -210,7 +210,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
       }
       case 'upload': {
         const end = await writeUpload({ ...record, body }, signal);
-        return end.kind === 'sent' ? { kind: 'sent', result: { ...NOTHING, fileId: end.result.fileId } } : end;
+        return end.kind === 'sent' ? { kind: 'sent', result: { ...NOTHING, ...end.result } } : end;
       }
       case 'ephemeral':
         return sentOr(await small.ephemeral({ ...record, body }, signal));
@@ -283,7 +283,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
       const end = await outbox.put(id, body, draft.waitMs ?? 0);
       // An id that was sent long ago needs no bytes.
       if (count > 0 && !outbox.has(id)) await store.batch(chunks.forget(id, count));
-      return stateOf<UploadState>(end, ({ fileId }) => ({ state: 'sent', fileId: fileId ?? '', permalink: null }));
+      return stateOf<UploadState>(end, ({ fileId, permalink }) => ({ state: 'sent', fileId: fileId ?? '', permalink }));
     },
 
     async react(thread, ts, emoji, on) {

@@ -1,8 +1,10 @@
+import { BoundedMap } from '../../../src/base/bounded.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import type { SlackArguments } from '../client.js';
+import { slackKey } from '../conversation.js';
 import { judgeFault } from '../errors.js';
 import { mrkdwnMessage, ownMetadata, shortMessage, withControls } from './compose.js';
 import { once, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
@@ -27,9 +29,14 @@ const SENT: SmallEnd = { kind: 'sent', result: null };
 const nobody = mentionPolicy(NOBODY);
 /** Tries at one `response_url`, of the five that Slack allows; then the usual way is gone. */
 const MOST_RESPONSES = 2;
+const MAX_OFF = 5_000;
 
 /** Writes what needs no order beyond its own channel: what one person sees, edits, reactions. */
 export function createSmallWriters({ desk, notes, log, clock, files, ready, installed }: SmallWriterDeps) {
+  /** Emojis that Slack refused in a thread. */
+  const reactionsOff = new BoundedMap<string, true>(MAX_OFF);
+  const offKey = (thread: ThreadRef, emoji: string): string => `${slackKey(thread)}:${emoji}`;
+
   /** What only one person sees, in the channel, else as a direct message. */
   async function ephemeral(record: QueueRecord<EphemeralJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
@@ -133,6 +140,7 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
   async function reaction(record: QueueRecord<ReactionJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
     const { thread, ts, emoji, on } = job;
+    if (reactionsOff.has(offKey(thread, emoji))) return SENT;
     const note = await notes.get(id);
     const method = on ? 'reactions.add' : 'reactions.remove';
     for (;;) {
@@ -148,6 +156,8 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
           return step;
         }
         log.debug({ slackError: wordOf(error), channel: thread.channel }, 'reaction not taken');
+        // What Slack does not take on one message of a thread it is not asked again and again.
+        if (judgeFault(error, method).fault.kind === 'tool_result') reactionsOff.set(offKey(thread, emoji), true);
         return SENT;
       }
     }

@@ -10,6 +10,13 @@ const HOUR_MS = 3_600_000;
 const MAX_TOLD = 10_000;
 const toldSchema = z.object({ at: z.number() });
 
+/** The right to tell somebody something, once. */
+export interface Claim {
+  readonly change: StoreChange;
+  /** The batch failed: nobody was told. */
+  abandoned(): void;
+}
+
 /** What people were told: once per thread and cause in an hour, over restarts. */
 export class Tells {
   readonly #prefix: string;
@@ -34,11 +41,18 @@ export class Tells {
   }
 
   /** @returns what marks the person as told, for the batch that queues the words; null when they know */
-  claim(thread: SlackThread, cause: string): StoreChange | null {
+  claim(thread: SlackThread, cause: string): Claim | null {
     const key = `${this.#prefix}/${digest(slackKey(thread), cause)}`;
     const at = this.#clock.now();
-    if (at - (this.#told.get(key) ?? Number.NEGATIVE_INFINITY) < HOUR_MS) return null;
+    const before = this.#told.get(key);
+    if (at - (before ?? Number.NEGATIVE_INFINITY) < HOUR_MS) return null;
     this.#told.set(key, at);
-    return { kind: 'put', key, value: toBytes({ at }) };
+    return {
+      change: { kind: 'put', key, value: toBytes({ at }) },
+      abandoned: () => {
+        if (before === undefined) this.#told.delete(key);
+        else this.#told.set(key, before);
+      },
+    };
   }
 }

@@ -6,7 +6,7 @@ import { once, type FaultDesk, type Ready, type WriteEnd } from './faults.js';
 import { mentionPolicy, type UploadJob } from './jobs.js';
 import type { Moves } from './moves.js';
 import type { Notes } from './notes.js';
-import { sendFile, type SendFileDeps } from './send-file.js';
+import { filePermalink, sendFile, type SendFileDeps } from './send-file.js';
 
 export const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
@@ -14,6 +14,8 @@ const PREVIEW_CHARS = 3_000;
 
 export interface UploadResult {
   readonly fileId: string;
+  /** Null where Slack does not say. */
+  readonly permalink: string | null;
 }
 
 /** The bytes of files that wait, beside their records and in chunks that a batch can hold. */
@@ -104,7 +106,7 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
       const file = { name: job.filename, title: job.title, bytes, comment };
       try {
         const fileId = await sendFile(file, place, { client: install.client, note, save, ...files }, signal);
-        return { kind: 'sent', result: { fileId } };
+        return { kind: 'sent', result: { fileId, permalink: await filePermalink(install.client, fileId, signal) } };
       } catch (error) {
         const named = isGatewayError(error) ? error.details['method'] : null;
         const method = typeof named === 'string' ? named : 'files.completeUploadExternal';
