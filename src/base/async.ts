@@ -101,15 +101,27 @@ export async function withDeadline<T>(
   parent: AbortSignal | null | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  using child = childSignal(parent);
+  const controller = new AbortController();
+  const late = deferred<never>();
+  const end = (reason: Error) => {
+    controller.abort(reason);
+    late.reject(reason);
+  };
+  const release = onAbort(parent, end);
   const cancel = clock.after(ms, () => {
-    child.abort(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
+    end(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
   });
   try {
-    return await abortable(work(child.signal), child.signal);
+    return await Promise.race([begun(work, controller.signal), late.promise]);
   } finally {
+    release();
     cancel();
   }
+}
+
+/** Work that throws before its first wait fails like work that rejects. */
+async function begun<T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  return work(signal);
 }
 
 /**

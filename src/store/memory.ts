@@ -32,7 +32,7 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     switch (change.kind) {
       case 'put':
         if (!records.has(change.key)) sorted = null;
-        records.set(change.key, { value: new Uint8Array(change.value), revision });
+        records.set(change.key, { value: Buffer.from(change.value), revision });
         return;
       case 'delete':
         if (records.delete(change.key)) sorted = null;

@@ -62,8 +62,8 @@ export type ContextRecord = z.infer<typeof contextRecordSchema>;
 export const laneRecordSchema = z.object({
   /** Ids of replies already taken or dropped, newest last. */
   taken: z.array(z.string()),
-  /** A message that ended without its answer: the answer may still come. */
-  debt: z.object({ messageId: z.string().nullable(), at: z.number() }).nullable(),
+  /** A message that ended without its answer: the answer may still come. `answered`: one came and was dropped. */
+  debt: z.object({ messageId: z.string().nullable(), at: z.number(), answered: z.boolean().optional() }).nullable(),
 });
 export type LaneRecord = z.infer<typeof laneRecordSchema>;
 
