@@ -9,7 +9,7 @@ const ROUNDS = 5;
 export async function run(): Promise<Figure> {
   const processes = new BenchProcesses();
   try {
-    const { env, gateway } = await processes.platform();
+    const { env, gateway } = await processes.platform('agent');
     const { url: bare } = JSON.parse(await processes.start('a2a-bare-gateway', env)) as { url: string };
     for (const url of [gateway, bare]) for (let n = 0; n < WARM_UP; n += 1) await sendTo(url, 'warm');
     const roundTrip = (url: string) => async () => {

@@ -32,14 +32,14 @@ export function sendJson(
   headers: Readonly<Record<string, string>> = {},
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const bytes = Buffer.from(JSON.stringify(body));
+  const text = JSON.stringify(body);
   if (!request.complete && hasBody(request)) response.setHeader('connection', 'close');
   response.writeHead(status, {
     'content-type': 'application/json',
     ...headers,
-    'content-length': String(bytes.length),
+    'content-length': String(Buffer.byteLength(text)),
   });
-  response.end(method === 'HEAD' ? undefined : bytes);
+  response.end(method === 'HEAD' ? undefined : text);
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -32,13 +32,22 @@ export class BenchProcesses {
     return { child, said };
   }
 
-  /** A sandbox with an echo agent, and a gateway of it in memory. @returns the gateway's address */
-  async platform(): Promise<{ env: Record<string, string>; gateway: string }> {
-    const { restUrl, wsUrl } = (await this.fork('bench-sandbox')).said as { restUrl: string; wsUrl: string };
+  /**
+   * A sandbox with an echo peer, and a gateway of it in memory.
+   *
+   * @param peer - an Agent of this project in a process of its own, or one made by hand inside the sandbox's process, where
+   *   what the peer costs is not the question
+   * @returns the gateway's address
+   */
+  async platform(peer: 'agent' | 'by hand'): Promise<{ env: Record<string, string>; gateway: string }> {
+    const { said: platform } = await this.fork(peer === 'agent' ? 'bench-sandbox' : 'bench-platform');
+    const { restUrl, wsUrl } = platform as { restUrl: string; wsUrl: string };
     const band = { BAND_REST_URL: restUrl, BAND_WS_URL: wsUrl };
-    await buildPackage();
-    const echo = { ...band, AGENT_ID: DEMO.echo.id, API_KEY: DEMO.echo.apiKey };
-    this.#children.push((await startBenchProcess(process.execPath, [builtProgram('bench-agent')], echo)).child);
+    if (peer === 'agent') {
+      await buildPackage();
+      const echo = { ...band, AGENT_ID: DEMO.echo.id, API_KEY: DEMO.echo.apiKey };
+      this.#children.push((await startBenchProcess(process.execPath, [builtProgram('bench-agent')], echo)).child);
+    }
     const options = {
       port: 0,
       store: 'memory',

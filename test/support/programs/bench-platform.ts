@@ -1,0 +1,55 @@
+/**
+ * The other side of an A2A bench in one process: a sandbox in memory, and an echo peer made by hand that claims, answers
+ * and marks over the sandbox's REST and socket like any agent, with nothing in between. Says `{ restUrl, wsUrl }` once the
+ * peer listens.
+ */
+import { Agent, request } from 'undici';
+import { WebSocket } from 'ws';
+import { DEMO, startSandbox } from '../../../src/sandbox/index.js';
+
+const { id, apiKey } = DEMO.echo;
+const sandbox = await startSandbox({ port: 0 });
+const dispatcher = new Agent({ connections: 64 });
+const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
+
+async function call(path: string, body?: object): Promise<void> {
+  const answer = await request(`${sandbox.restUrl}/api/v1/agent${path}`, {
+    method: 'POST',
+    dispatcher,
+    headers,
+    body: body ? JSON.stringify(body) : null,
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode > 299) throw new Error(`${path}: ${answer.statusCode} ${text}`);
+}
+
+async function work(roomId: string, message: { id: string; sender_id: string }): Promise<void> {
+  const messages = `/chats/${roomId}/messages`;
+  await call(`${messages}/${message.id}/processing`);
+  await call(messages, { message: { content: 'ok', mentions: [{ id: message.sender_id }] } });
+  await call(`${messages}/${message.id}/processed`);
+}
+
+const socket = new WebSocket(`${sandbox.wsUrl}?api_key=${apiKey}&agent_id=${id}&vsn=2.0.0`);
+await new Promise((resolve) => socket.once('open', resolve));
+let refs = 0;
+function join(topic: string): void {
+  const ref = String((refs += 1));
+  socket.send(JSON.stringify([ref, ref, topic, 'phx_join', {}]));
+}
+socket.on('message', (data: Buffer) => {
+  const [, , topic, event, payload] = JSON.parse(data.toString('utf8')) as [
+    string | null,
+    string | null,
+    string,
+    string,
+    { id: string; sender_id: string },
+  ];
+  if (event === 'room_added') join(`chat_room:${payload.id}`);
+  if (event === 'message_created') void work(topic.slice('chat_room:'.length), payload);
+  if (event === 'phx_reply' && topic.startsWith('agent_rooms:')) {
+    process.send?.({ restUrl: sandbox.restUrl, wsUrl: sandbox.wsUrl });
+  }
+});
+join(`agent_rooms:${id}`);
+process.on('disconnect', () => process.exit(0));
