@@ -62,6 +62,29 @@ describe('two gateways', () => {
     expect(await a2aSend(second.url, 'echo', 'mine now', PARTNER_KEY)).toMatchObject({ text: 'echo: mine now' });
   }, 30_000);
 
+  // A real minute's wait; the same with a faster clock stands above.
+  it.runIf(process.env['STANDBY_REAL_CLOCK'])(
+    'on one agent id at the platform: the one on standby yields, and is back within a minute by the machine’s own clock',
+    async () => {
+      const { sandbox } = await demoWorld();
+      const standby = frontDoor('    on_superseded: standby');
+      const first = await startService({ folder: await tempFolder(), sandbox, agents: [standby] });
+      await first.ready();
+      const second = await startService({ folder: await tempFolder(), sandbox, agents: [frontDoor()] });
+      await second.ready();
+      await first.untilReadiness(({ status }) => status === 503);
+      expect((await first.report()).agents[0]?.state).toBe('elsewhere');
+      // Asking does not push the other out.
+      await pause(75_000);
+      expect((await second.readiness()).status).toBe(200);
+      expect(second.log.filter(({ msg }) => msg === 'band link connected')).toHaveLength(1);
+      await second.stop();
+      await first.ready(65_000);
+      expect(await a2aSend(first.url, 'echo', 'back', PARTNER_KEY)).toMatchObject({ text: 'echo: back' });
+    },
+    180_000,
+  );
+
   it('on one Slack app: no event is lost, and neither of them answers one twice', async () => {
     const { sandbox } = await demoWorld();
     const acme = await startAcme({ rates: false, app: { socketMode: true } });
