@@ -9,6 +9,8 @@ interface RoomLedger {
   ackPending: Map<string, number>;
   /** In order of completion, oldest first. */
   completed: Set<string>;
+  /** Those of them that the platform was never heard to know; null while there are none. */
+  unconfirmed: Set<string> | null;
   /** Message id to the text of a final `failed` mark that could not be made yet; null while there is none. */
   failPending: Map<string, string> | null;
 }
@@ -67,6 +69,8 @@ export class Ledger {
     if (!room || failed === undefined) return 'given_up';
     if (failed + 1 >= this.#maxAckRetries) {
       this.complete(roomId, messageId);
+      room.unconfirmed ??= new Set();
+      room.unconfirmed.add(messageId);
       return 'given_up';
     }
     room.ackPending.set(messageId, failed + 1);
@@ -79,11 +83,13 @@ export class Ledger {
     this.#rooms.delete(roomId);
     this.#rooms.set(roomId, room);
     room.ackPending.delete(messageId);
+    confirm(room, messageId);
     if (!room.completed.delete(messageId)) this.#completed += 1;
     room.completed.add(messageId);
     if (room.completed.size > MAX_COMPLETED_PER_ROOM) {
       const [oldest] = room.completed;
       if (oldest !== undefined && room.completed.delete(oldest)) this.#completed -= 1;
+      if (oldest !== undefined) confirm(room, oldest);
     }
     if (this.#completed > MAX_COMPLETED) this.#forgetQuietest();
   }
@@ -111,18 +117,20 @@ export class Ledger {
     this.#dropIfEmpty(roomId, room);
   }
 
-  /** The room was left: outstanding acknowledgements stay, what is done is forgotten. */
+  /** The room was left: what the platform does not know to be done stays, also where nobody tells it any more. */
   forgetCompleted(roomId: string): void {
     const room = this.#rooms.get(roomId);
     if (!room) return;
-    this.#completed -= room.completed.size;
-    room.completed.clear();
+    const kept = [...room.completed].filter((messageId) => room.unconfirmed?.has(messageId));
+    this.#completed += kept.length - room.completed.size;
+    room.completed = new Set(kept);
     this.#dropIfEmpty(roomId, room);
   }
 
   #forgetQuietest(): void {
     for (const [roomId, room] of this.#rooms) {
       if (room.completed.size === 0) continue;
+      room.unconfirmed = null;
       this.forgetCompleted(roomId);
       return;
     }
@@ -136,7 +144,7 @@ export class Ledger {
   #open(roomId: string): RoomLedger {
     let room = this.#rooms.get(roomId);
     if (!room) {
-      room = { inFlight: new Set(), ackPending: new Map(), completed: new Set(), failPending: null };
+      room = { inFlight: new Set(), ackPending: new Map(), completed: new Set(), unconfirmed: null, failPending: null };
       this.#rooms.set(roomId, room);
     }
     return room;
@@ -146,4 +154,8 @@ export class Ledger {
     const entries = room.inFlight.size + room.ackPending.size + room.completed.size + (room.failPending?.size ?? 0);
     if (entries === 0) this.#rooms.delete(roomId);
   }
+}
+
+function confirm(room: RoomLedger, messageId: string): void {
+  if (room.unconfirmed?.delete(messageId) && room.unconfirmed.size === 0) room.unconfirmed = null;
 }

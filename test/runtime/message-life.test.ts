@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../../src/base/errors.js';
+import { deferred } from '../../src/base/async.js';
 import { agentLab } from '../support/agent-lab.js';
 import { AGENT_ID } from '../support/fake-band.js';
 
@@ -185,6 +186,42 @@ describe('one message', () => {
     await lab.settle();
     expect(lab.handled.filter((text) => text === 'first words')).toHaveLength(1);
     expect(lab.band.attempts(ROOM, first)).toHaveLength(1);
+  });
+
+  it('BND-01 R-187 a message that comes by every way there is, over rejoins and a failed mark, is worked once', async () => {
+    const { promise: shown, resolve: show } = deferred();
+    const lab = agentLab({
+      onTurn: async ({ message, tools }) => {
+        if (message.content === 'first words') await shown;
+        await tools.noReply();
+      },
+    });
+    lab.band.addRoom(ROOM);
+    const first = lab.band.post(ROOM, 'first words', { push: false });
+    const room = { id: ROOM, inserted_at: '', updated_at: '' };
+    await lab.agent.start();
+    await lab.settle();
+    lab.band.push(ROOM, first); // while the copy of the work list is in hand
+    lab.band.fail('markProcessed', { code: 'BAND_UNAVAILABLE', statusCode: 500, times: 3 });
+    show();
+    await lab.settle();
+    lab.band.push(ROOM, first);
+    lab.band.link.drop();
+    lab.band.link.reconnect();
+    await lab.settle();
+    lab.band.link.push({ kind: 'room_removed', roomId: ROOM, room });
+    await lab.settle();
+    lab.band.link.push({ kind: 'room_added', roomId: ROOM, room });
+    await lab.settle();
+    await lab.clock.advance(200_000);
+    await lab.settle();
+    for (let n = 0; n < 600; n += 1) lab.band.post(ROOM, `other ${n}`);
+    while (lab.handled.length < 601) await lab.settle();
+    lab.band.push(ROOM, first);
+    await lab.settle();
+    expect(lab.handled.filter((text) => text === 'first words')).toHaveLength(1);
+    expect(lab.band.state(ROOM, first)).toBe('processed');
+    await lab.agent.stop();
   });
 
   it('R-224 a claim that the platform refuses leaves the message as it is and uses up nothing', async () => {

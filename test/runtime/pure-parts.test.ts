@@ -179,6 +179,35 @@ describe('Ledger', () => {
   });
 });
 
+describe('Ledger of a room that is left', () => {
+  it('R-187 keeps what is done and not known to the platform, until it is known', () => {
+    const ledger = new Ledger(1);
+    for (const id of ['known', 'given up']) ledger.intendAck('r', id);
+    ledger.complete('r', 'known');
+    expect(ledger.ackRetryFailed('r', 'given up')).toBe('given_up');
+    ledger.forgetCompleted('r');
+    expect(['known', 'given up'].map((id) => ledger.isCompleted('r', id))).toEqual([false, true]);
+    ledger.complete('r', 'given up');
+    ledger.forgetCompleted('r');
+    expect(ledger.isCompleted('r', 'given up')).toBe(false);
+    expect(ledger.rooms).toBe(0);
+  });
+
+  it('keeps no more of them than of anything done', () => {
+    const ledger = new Ledger(1);
+    for (let n = 0; n < 501; n += 1) {
+      ledger.intendAck('r', `m${n}`);
+      ledger.ackRetryFailed('r', `m${n}`);
+    }
+    ledger.forgetCompleted('r');
+    expect(['m0', 'm1', 'm500'].map((id) => ledger.isCompleted('r', id))).toEqual([false, true, true]);
+    for (let room = 0; room < 200; room += 1) {
+      for (let n = 0; n < 500; n += 1) ledger.complete(`room-${room}`, `m${n}`);
+    }
+    expect(ledger.isCompleted('r', 'm500')).toBe(false);
+  });
+});
+
 describe('AttemptBook', () => {
   it('counts, refunds, exhausts and forgets', () => {
     const book = new AttemptBook(2);

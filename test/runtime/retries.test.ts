@@ -1,3 +1,4 @@
+import type { GenericCallback } from '../../src/adapters/generic.js';
 import { describe, expect, it } from 'vitest';
 import { GatewayError } from '../../src/base/errors.js';
 import { TurnResultAlreadyReported } from '../../src/base/band-errors.js';
@@ -250,5 +251,30 @@ describe('a message that fails', () => {
       expect(marks.at(-1)).toBe(id === two ? 'markFailed' : 'markProcessed');
     }
     expect(lab.band.attempts(ROOM, two)).toEqual([{ status: 'failed', error: 'channel_not_found' }]);
+  });
+
+  it('BND-02 R-195 after a restart a message that failed for good is tried within its budget, and holds up nobody', async () => {
+    const refused = 'channel_not_found';
+    const onTurn: GenericCallback = async ({ message, tools }) => {
+      if (message.content === 'two') throw new Error(refused);
+      await tools.noReply();
+    };
+    const before = await started({ onTurn });
+    const one = before.band.post(ROOM, 'one');
+    const two = before.band.post(ROOM, 'two');
+    await before.settle();
+    await before.agent.stop();
+    const three = before.band.post(ROOM, 'three', { push: false });
+    const after = agentLab({ band: before.band, clock: before.clock, onTurn });
+    await after.agent.start();
+    await after.clock.advance(600_000);
+    await after.settle();
+    expect([before.handled, after.handled]).toEqual([
+      ['one', 'two'],
+      ['two', 'three'],
+    ]);
+    expect([one, two, three].map((id) => after.band.state(ROOM, id))).toEqual(['processed', 'failed', 'processed']);
+    expect(after.band.attempts(ROOM, two).map(({ error }) => error)).toEqual([refused, refused]);
+    await after.agent.stop();
   });
 });

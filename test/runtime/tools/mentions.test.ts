@@ -25,7 +25,7 @@ describe('resolveMentions', () => {
     ['id-reviewer', { id: 'id-reviewer', handle: 'acme/reviewer' }],
     ['Owner', { id: 'id-owner' }],
     ['id-owner', { id: 'id-owner' }],
-  ])('R-264 %s is found by handle, then name, then id', (text, mention) => {
+  ])('R-264 BND-04 %s is found by handle, then name, then id', (text, mention) => {
     expect(resolve(text)).toEqual([mention]);
   });
 
@@ -40,7 +40,7 @@ describe('resolveMentions', () => {
     );
   });
 
-  it('R-264 a name that two share, and the agent itself, are refused rather than guessed', () => {
+  it('R-264 BND-04 a name that two share, and the agent itself, are refused rather than guessed', () => {
     expect(() => resolve('Planner')).toThrow(/'Planner' names several participants; available handles: @acme\/planner/);
     expect(() => resolve('@acme/gateway')).toThrow(/'@acme\/gateway' is this agent itself; available handles/);
   });
@@ -55,7 +55,7 @@ describe('resolveMentions', () => {
     expect(resolveMentions([mention], [], null)).toEqual([mention]);
   });
 
-  it('duplicates collapse, whichever way they are spelt', () => {
+  it('BND-04 duplicates collapse, whichever way they are spelt', () => {
     expect(resolve('@jane', 'Jane Doe', 'id-jane', { id: 'id-jane' })).toEqual([{ id: 'id-jane', handle: 'jane' }]);
   });
 });
