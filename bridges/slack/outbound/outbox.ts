@@ -183,7 +183,7 @@ export class Outbox {
     const told = thread.askerId === null ? null : this.#deps.tells.claim(thread, cause);
     if (!told) return;
     try {
-      await this.inbox.queue.put(tellItem(thread, notice), [told.change]);
+      await this.inbox.queue.put(tellItem(thread, notice), () => [told.change]);
     } catch (error) {
       told.abandoned();
       throw error;

@@ -30,6 +30,13 @@ const nobody = mentionPolicy(NOBODY);
 /** Tries at one `response_url`, of the five that Slack allows; then the usual way is gone. */
 const MOST_RESPONSES = 2;
 const MAX_OFF = 5_000;
+const THREAD_TAKES_NONE: ReadonlySet<string> = new Set([
+  'too_many_emoji',
+  'too_many_reactions',
+  'invalid_name',
+  'not_reactable',
+  'bad_timestamp',
+]);
 
 /** Writes what needs no order beyond its own channel: what one person sees, edits, reactions. */
 export function createSmallWriters({ desk, notes, log, clock, files, ready, installed }: SmallWriterDeps) {
@@ -157,7 +164,7 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
         }
         log.debug({ slackError: wordOf(error), channel: thread.channel }, 'reaction not taken');
         // What Slack does not take on one message of a thread it is not asked again and again.
-        if (judgeFault(error, method).fault.kind === 'tool_result') reactionsOff.set(offKey(thread, emoji), true);
+        if (THREAD_TAKES_NONE.has(wordOf(error))) reactionsOff.set(offKey(thread, emoji), true);
         return SENT;
       }
     }

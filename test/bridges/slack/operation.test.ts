@@ -8,7 +8,7 @@ import type { OutsideBrain } from '../../../src/core/outside.js';
 import { SimpleAdapter } from '../../../src/core/simple-adapter.js';
 import type { AgentToolsProtocol } from '../../../src/core/tools.js';
 import { createMemoryStore } from '../../../src/store/memory.js';
-import type { StateStore } from '../../../src/store/port.js';
+import { prefixRange, type StateStore } from '../../../src/store/port.js';
 import { say, startBridge, type SlackTurn } from '../../support/slack/bridge-lab.js';
 
 /** Instruments that keep everything they are told. */
@@ -36,6 +36,13 @@ function recordingMetrics() {
   };
   return { moved, metrics };
 }
+
+const copyOf = async (store: StateStore): Promise<StateStore> => {
+  const copy = createMemoryStore();
+  const entries = await store.range({ ...prefixRange('slack/'), limit: 10_000 });
+  await copy.batch(entries.map(({ key, value }) => ({ kind: 'put', key, value })));
+  return copy;
+};
 
 /** A store whose disk can be filled and emptied. */
 function fillableStore(): { store: StateStore; full: (on: boolean) => void } {
@@ -112,6 +119,13 @@ describe('in operation', () => {
       'slack_ratelimited_total',
       'slack_socket_connections',
       'slack_bindings',
+      'slack_inbox_records',
+      'slack_inbox_oldest_seconds',
+      'slack_turn_queue_depth',
+      'slack_installations',
+      'slack_unreachable_channels',
+      'slack_lane_wait_seconds',
+      'slack_outbox_records',
     ]) {
       expect(moved.has(name), name).toBe(true);
     }
@@ -297,6 +311,30 @@ describe('reactions', () => {
     const message = lab.general.messages.find((one) => one.ts === said.ts)!;
     await lab.slack.until(() => message.reactions.length === 0, 'no reaction');
     expect(seen).toEqual([['eyes']]);
+  });
+
+  it('S-155 the waiting reaction of a turn that a crash cut off is taken away with the notice about it', async () => {
+    const store = createMemoryStore();
+    const settings = { ackReaction: 'eyes' };
+    const lab = await startBridge({
+      store,
+      settings,
+      onTurn: async (turn) => {
+        await say(turn, 'half an answer');
+        await new Promise(() => undefined);
+      },
+    });
+    const said = lab.alice.says('#general', '@gateway hi');
+    const message = () => lab.general.messages.find((one) => one.ts === said.ts)!;
+    await lab.answered(said);
+    await lab.slack.until(() => message().reactions.length === 1, 'the reaction');
+    // What a killed process leaves behind: the store as it stands now, with the record still in work.
+    const left = await copyOf(store);
+    await lab.stop();
+    message().reactions = [{ name: 'eyes', users: [lab.bot.botUserId] }];
+    const next = await startBridge({ world: lab, sandbox: lab.sandbox, store: left, settings });
+    await next.slack.until(() => next.answers(said).includes('I was interrupted while answering this.'), 'a notice');
+    await next.slack.until(() => message().reactions.every(({ users }) => users.length === 0), 'no reaction');
   });
 
   it('S-155 a stop sign on the thread stops the turn, for those who may; an arrow lets it go on', async () => {

@@ -15,9 +15,9 @@ const setUp = async () => {
   const inbox = await Inbox.open({ ...options, bodySchema: slackRecordSchema, seenRetentionMs: 60_000 });
   const accept = createAccept({ inbox, clock, metrics: noMetrics, deadlineMs: 1_000, maxQueuedPerThread: 2 });
   let count = 0;
-  const arrives = (more: Partial<Arrival> = {}) => {
+  const arrives = (more: Partial<Arrival> = {}, fields: Record<string, string> = {}) => {
     const ts = `1.${(count += 1)}`;
-    const event = { type: 'message', channel: 'C1', user: 'U1', text: 'x', ts, thread_ts: '1.0' };
+    const event = { type: 'message', channel: 'C1', user: 'U1', text: 'x', ts, thread_ts: '1.0', ...fields };
     const payload = { type: 'event_callback', team_id: 'T1', event_id: `Ev${count}`, event_time: 1, event };
     return accept({ slug: 'main', transport: 'http', payload, ...more });
   };
@@ -30,6 +30,17 @@ describe('a thread in which as many messages wait as may', () => {
     for (let i = 0; i < 4; i += 1) expect(await arrives()).toEqual({ kind: 'accepted' });
     expect(inbox.queue.laneDepth(LANE)).toBe(3);
     expect(inbox.queue.laneDepth(`full:${LANE}`)).toBe(1);
+  });
+
+  it('counts a post once that comes as a message and as a mention, and never refuses its second event', async () => {
+    const { inbox, arrives } = await setUp();
+    const posts = ['1.11', '1.12', '1.13'];
+    for (const ts of posts) for (const type of ['message', 'app_mention']) await arrives({}, { type, ts });
+    expect(inbox.queue.laneDepth(LANE)).toBe(6);
+    await arrives({}, { type: 'message', ts: '1.14' });
+    await arrives({}, { type: 'app_mention', ts: '1.14' });
+    expect(inbox.queue.laneDepth(LANE)).toBe(6);
+    expect(inbox.queue.laneDepth(`full:${LANE}`)).toBe(2);
   });
 
   it('still takes what an outage has piled up, and what somebody asks for once more', async () => {

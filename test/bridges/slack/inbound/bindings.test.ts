@@ -46,6 +46,57 @@ const setUp = async () => {
 };
 
 describe('Bindings', () => {
+  it('S-073 a scan goes through as many rooms as there are, four at a time', async () => {
+    const count = 5_230;
+    const listed: number[] = [];
+    const rest = {
+      listChats: ({ page = 1 } = {}) => {
+        listed.push(page);
+        const ids = Array.from({ length: 100 }, (_, index) => (page - 1) * 100 + index).filter((id) => id < count);
+        const data = ids.map((id) => ({ id: `room-${id}`, inserted_at: new Date(id * 1_000).toISOString() }));
+        return Promise.resolve({ data, page, pageSize: 100, totalPages: Math.ceil(count / 100), totalCount: count });
+      },
+      getContext: (room: string) =>
+        Promise.resolve({
+          data: [
+            {
+              message_type: 'task',
+              metadata: { slack_app_slug: 'main', slack_channel_id: 'C1', slack_thread_ts: `${room.slice(5)}.1` },
+            },
+          ],
+          hasMore: false,
+          nextCursor: null,
+        }),
+    } as unknown as BandRest;
+    let read = 0;
+    const found: string[] = [];
+    for await (const { roomId } of scanRooms(rest, signal, { onRead: (rooms) => (read += rooms) })) found.push(roomId);
+    expect([listed.length, read, found.length, found[0], found.at(-1)]).toEqual([
+      53,
+      count,
+      count,
+      'room-5229',
+      'room-0',
+    ]);
+  });
+
+  it('S-105 a channel that is out of reach is known as such, also after a restart, until something comes from it', async () => {
+    const { open, store } = await setUp();
+    const bindings = await open();
+    await bindings.open(thread(), signal);
+    await bindings.open(thread({ threadTs: '2.2' }), signal);
+    await bindings.markUnreachable(thread());
+    await bindings.markUnreachable(thread({ threadTs: '2.2' }));
+    expect(bindings.unreachable()).toMatchObject([{ slug: 'main', channel: 'C1' }]);
+    const again = await open({ store });
+    expect(again.unreachable()).toHaveLength(1);
+    expect(again.find(thread())).not.toBeNull();
+    await again.markReached(thread());
+    await again.markReached(thread({ threadTs: '2.2' }));
+    expect(again.unreachable()).toEqual([]);
+    expect((await open({ store })).unreachable()).toEqual([]);
+  });
+
   it('S-074 opens a room with an event that names the thread, in the reference’s keys and ours', async () => {
     const { open, rest } = await setUp();
     const { binding, isNew } = await (await open()).open(thread(), signal);

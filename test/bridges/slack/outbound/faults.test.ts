@@ -270,6 +270,20 @@ describe('a post that Slack refuses', () => {
     expect(figures.of('slack_render_fallback_total')).toMatchObject([{ labels: { from: 'markdown', to: 'mrkdwn' } }]);
   });
 
+  it('S-114 what a guard of the renderer keeps plain is counted once per reply, by the guard', async () => {
+    const figures = recordedMetrics();
+    const lab = await openOut({ metrics: figures.metrics });
+    const deep = `${'> '.repeat(40)}too deep`;
+    await lab.reply(`*a* ${'word '.repeat(1_000)}\n\n${deep}\n\n${deep}`);
+    await lab.reply('*short*');
+    await lab.pass(3_000);
+    const counted = figures.of('slack_render_fallback_total').map(({ labels }) => labels);
+    expect(counted).toEqual([
+      { from: 'markdown', to: 'plain', cause: 'length' },
+      { from: 'markdown', to: 'plain', cause: 'nesting' },
+    ]);
+  });
+
   it('S-113 a part that is refused in both forms is given up', async () => {
     const lab = await refused('invalid_blocks', 2);
     await lab.reply('hello');

@@ -25,11 +25,21 @@ describe('a file to Slack', () => {
     const lab = await openOut();
     const state = await upload(lab, 'hello');
     const [file] = lab.slack.files();
-    expect(state).toEqual({ state: 'sent', fileId: file!.id, permalink: null });
+    expect(state).toEqual({
+      state: 'sent',
+      fileId: file!.id,
+      permalink: expect.stringContaining(`/${file!.id}/notes.txt`),
+    });
     expect(file!.bytes.toString()).toBe('hello');
     expect(shared(lab)).toMatchObject([{ files: ['notes.txt'], text: '*see*', threadTs: lab.thread.threadTs }]);
     expect(lab.slack.otherRequests).toMatchObject([{ authorization: null, status: 200 }]);
     expect(lab.slack.leaks()).toEqual([]);
+  });
+
+  it('S-144 is sent also where Slack does not say its address', async () => {
+    const lab = await openOut();
+    lab.slack.fault({ method: 'files.info', times: 1, effect: error('file_not_found') });
+    expect(await upload(lab, 'hello')).toMatchObject({ state: 'sent', permalink: null });
   });
 
   it.each([
@@ -57,7 +67,9 @@ describe('a file to Slack', () => {
     await second.start();
     await second.idle();
     expect(shared(lab)).toHaveLength(1);
-    expect(lab.slack.calls('files.info')).toHaveLength(1);
+    // Whether it was shared, then its address.
+    expect(lab.slack.calls('files.info')).toHaveLength(2);
+    expect(lab.slack.calls('files.getUploadURLExternal')).toHaveLength(1);
   });
 
   it('S-144 keeps its place among the replies of its channel', async () => {

@@ -97,6 +97,23 @@ describe('a reaction', () => {
     expect(names(lab)).toEqual([]);
   });
 
+  it.each(['too_many_emoji', 'too_many_reactions', 'invalid_name', 'not_reactable', 'bad_timestamp'])(
+    'S-105 after %s no such reaction is tried again in that thread',
+    async (word) => {
+      const lab = await openOut();
+      lab.slack.fault({ method: 'reactions.add', effect: error(word) });
+      for (const on of [true, false, true]) {
+        await lab.out.react(lab.thread, lab.thread.threadTs, 'eyes', on);
+        await lab.pass(1_000);
+      }
+      expect(lab.slack.calls().filter(({ method }) => method.startsWith('reactions.'))).toHaveLength(1);
+      const other = lab.alice.says('#general', 'another thread');
+      await lab.out.react({ ...lab.thread, threadTs: other.ts }, other.ts, 'eyes', true);
+      await lab.pass(1_000);
+      expect(lab.slack.calls('reactions.add')).toHaveLength(2);
+    },
+  );
+
   it.each([
     'already_reacted',
     'no_reaction',
