@@ -10,7 +10,7 @@ import { DEMO } from '../../src/sandbox/index.js';
 import { a2aSend } from '../support/a2a-send.js';
 import { BIN } from '../support/acp/command.js';
 import { ourCommand, startEditor } from '../support/acp/bench-client.js';
-import { INSPECTOR_LINE, openInspector, type Holdings, type Inspector } from '../support/inspector.js';
+import { INSPECTOR_LINE, openInspector, type Holdings } from '../support/inspector.js';
 import { startAcme } from '../support/slack/acme.js';
 import type { Said } from '../support/slack/people.js';
 import { PARTNER_KEY, frontDoor, helpdesk, pause, until } from '../support/whole-service.js';
@@ -27,6 +27,8 @@ const CONVERSATIONS = 40;
 const MAX_OPEN = 16;
 /** What is opened and cached once, and no slope. */
 const WARM_UP_SECONDS = Math.min(30, SECONDS / 3);
+/** Idle connections of both sides are closed by then: what is left at rest belongs to nobody's load. */
+const REST_SECONDS = Math.min(80, SECONDS / 6);
 const SAMPLE_MS = 1_000;
 /** Looking through the whole heap holds the service up for a moment. */
 const LOOK_MS = Math.min(10_000, (SECONDS * 1_000) / 20);
@@ -47,7 +49,8 @@ interface Look extends Holdings {
 /**
  * The compiled service with everything on (Slack by socket, A2A, an ACP editor attached from a process of its own) under
  * a steady mix: what is answered, and whether descriptors, timers, listeners and heap of the service stay where they
- * are. Heap and listeners are counted in the process itself, after a collection.
+ * are. Heap and listeners are counted in the process itself, after a collection; while it works, and at rest before and
+ * after that, when no more is left than there was.
  */
 export async function run(): Promise<Figure> {
   const folder = mkdtempSync(path.join(tmpdir(), 'band-gateway-soak-'));
@@ -109,14 +112,16 @@ ${frontDoor()}
     const channels = Array.from({ length: CHANNELS }, (_, n) =>
       slack.channel(team, { name: `soak-${n}`, members: [alice.id, bot.botUserId] }),
     );
-    const end = performance.now() + SECONDS * 1_000;
+    let end = 0;
     const runs = () => performance.now() < end;
     const failed = { a2a: 0, acp: 0 };
     const done = { a2a: 0, acp: 0 };
 
+    let asked = 0;
     const askA2a = async (): Promise<void> => {
       const open = new Set<Promise<void>>();
-      for (let n = 0; runs(); n += 1) {
+      while (runs()) {
+        const n = asked++;
         const one = a2aSend(url, 'echo', `client ${n}`, PARTNER_KEY, `m-${n}`, `context-${n % CONVERSATIONS}`)
           .then(({ text }) => {
             if (text === `echo: client ${n}`) done.a2a += 1;
@@ -134,7 +139,8 @@ ${frontDoor()}
     const answersTo = (one: Said, n: number) =>
       slack.botMessages(one.channel, one.threadTs).filter(({ text }) => text.endsWith(`person ${n}.`)).length;
     const writeInSlack = async (): Promise<void> => {
-      for (let n = 0; runs(); n += 1) {
+      while (runs()) {
+        const n = written.length;
         const before = written[n - MAX_OPEN];
         while (before && runs() && answersTo(before, n - MAX_OPEN) === 0) await pause(100);
         const text = `@gateway person ${n}.`;
@@ -144,8 +150,8 @@ ${frontDoor()}
         await pause(1_000 / SLACK_PER_SECOND);
       }
     };
+    const sessionId = await editor.newSession();
     const prompt = async (): Promise<void> => {
-      const sessionId = await editor.newSession();
       while (runs()) {
         await editor.prompt(sessionId, `editor ${done.acp}`).then(
           () => (done.acp += 1),
@@ -154,30 +160,36 @@ ${frontDoor()}
         await pause(500);
       }
     };
+    const inspector = await openInspector(INSPECTOR_LINE.exec(said.err)?.[1] ?? '');
+    const begun = performance.now();
+    const minute = () => (performance.now() - begun) / 60_000;
     const samples: Sample[] = [];
     const looks: Look[] = [];
-    const kinds: Readonly<Record<string, number>>[] = [];
-    const look = async (inspector: Inspector): Promise<void> => {
-      const begun = performance.now();
-      await pause(WARM_UP_SECONDS * 1_000);
-      kinds.push(await inspector.constructors(1));
+    const look = async (): Promise<void> => {
       while (runs()) {
-        looks.push({ minute: (performance.now() - begun) / 60_000, ...(await inspector.holdings()) });
+        looks.push({ minute: minute(), ...(await inspector.holdings()) });
         await pause(LOOK_MS);
       }
-      kinds.push(await inspector.constructors(1));
     };
     const watch = async (): Promise<void> => {
-      const begun = performance.now();
       while (runs()) {
-        const seconds = (performance.now() - begun) / 1_000;
-        const sample = await measure(url, seconds / 60);
-        if (seconds >= WARM_UP_SECONDS) samples.push(sample);
+        samples.push(await measure(url, minute()));
         await pause(SAMPLE_MS);
       }
     };
-    const inspector = await openInspector(INSPECTOR_LINE.exec(said.err)?.[1] ?? '');
-    await Promise.all([askA2a(), writeInSlack(), prompt(), watch(), look(inspector)]);
+    const work = async (seconds: number, ...watched: readonly (() => Promise<void>)[]): Promise<void> => {
+      end = performance.now() + seconds * 1_000;
+      await Promise.all([askA2a, writeInSlack, prompt, ...watched].map((one) => one()));
+    };
+    const atRest = async () => {
+      await pause(REST_SECONDS * 1_000);
+      const kinds = await inspector.constructors(1);
+      return { kinds, ...(await measure(url, minute())), ...(await inspector.holdings()) };
+    };
+    await work(WARM_UP_SECONDS);
+    const before = await atRest();
+    await work(SECONDS, watch, look);
+    const after = await atRest();
     inspector.close();
     const unanswered = () => written.filter((one, n) => answersTo(one, n) === 0).length;
     await until('answers in Slack', () => unanswered() === 0, 30_000).catch(() => undefined);
@@ -201,7 +213,13 @@ ${frontDoor()}
         ...slopes('emitters with listeners', looks, ({ emitters }) => emitters, ''),
         ...slopes('heap after a collection', looks, ({ heapMb }) => heapMb, 'MB'),
         ...slopes('the same, second half alone', looks.slice(looks.length / 2), ({ heapMb }) => heapMb, 'MB'),
-        ...growth(kinds[0] ?? {}, kinds[1] ?? {}),
+        ...more('file descriptors', before, after, ({ descriptors }) => descriptors, ''),
+        ...more('timers', before, after, ({ timers }) => timers, ''),
+        ...more('listeners of all emitters', before, after, ({ listeners }) => listeners, ''),
+        ...more('listeners of the process', before, after, ({ processListeners }) => processListeners, ''),
+        ...more('listeners for an abort', before, after, ({ abortListeners }) => abortListeners, ''),
+        ...more('heap', before, after, ({ heapMb }) => heapMb, 'MB'),
+        ...growth(before.kinds, after.kinds),
       ],
     };
   } finally {
@@ -231,6 +249,13 @@ function growth(before: Readonly<Record<string, number>>, after: Readonly<Record
     .filter(({ more }) => more >= GROWTH_SHOWN)
     .sort((a, b) => b.more - a.more)
     .map(({ kind, more }) => ({ name: `more objects of ${kind}`, value: more, unit: '' }));
+}
+
+function more<T>(name: string, before: T, after: T, valueOf: (one: T) => number, unit: string): FigureRow[] {
+  return [
+    { name: `${name} at rest, before the work`, value: valueOf(before), unit },
+    { name: `${name} at rest, more after it`, value: valueOf(after) - valueOf(before), unit, aim: '≈ 0' },
+  ];
 }
 
 function slopes<T extends { readonly minute: number }>(
