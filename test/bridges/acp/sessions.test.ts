@@ -136,6 +136,16 @@ describe('session/load', () => {
     expect(texts(short.ed)[1]).toBe('user_: question 155');
   });
 
+  it.each([2, 98, 150, 250, 318])('P-133 the newest %d of a long room are replayed, in order', async (keep) => {
+    const band = new FakeBand([codex]);
+    const room = pastRoom(band, 160);
+    const lab = await start({ band, options: { replayMaxMessages: keep } });
+    await load(lab.ed, room.id);
+    const all = Array.from({ length: 160 }, (_, n) => [`user_: question ${n}`, `agent: answer ${n}`]).flat();
+    expect(texts(lab.ed)[0]).toContain(`${320 - keep} older messages`);
+    expect(texts(lab.ed).slice(1)).toEqual(all.slice(-keep));
+  });
+
   it('P-134 unknown, unmarked, deleted, foreign and left rooms get one and the same answer', async () => {
     const band = new FakeBand([codex]);
     const unmarked = band.addRoom();
