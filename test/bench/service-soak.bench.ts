@@ -21,8 +21,8 @@ const SECONDS = Number(process.env['SOAK_SECONDS'] ?? 60);
 const A2A_PER_SECOND = Number(process.env['SOAK_A2A_PER_SECOND'] ?? 5);
 const SLACK_PER_SECOND = Number(process.env['SOAK_SLACK_PER_SECOND'] ?? 2);
 const CHANNELS = 8;
-/** Conversations on each side: a room more costs memory by design, and is not what is measured here. */
-const CONVERSATIONS = 40;
+/** Conversations on each side: a room more costs memory by design. With many of them that cost is what is seen. */
+const CONVERSATIONS = Number(process.env['SOAK_CONVERSATIONS'] ?? 40);
 /** What is not answered yet holds back what would be asked next: a busy machine gets less to do, and no backlog. */
 const MAX_OPEN = 16;
 /** What is opened and cached once, and no slope. */
@@ -35,6 +35,8 @@ const LOOK_MS = Math.min(10_000, (SECONDS * 1_000) / 20);
 /** Kinds of object that there are fewer of are no leak worth a line. */
 const GROWTH_SHOWN = 1_000;
 const ERRORS_SHOWN = 5;
+/** Below this many rooms more, their share of the heap is lost in the rest. */
+const ROOMS_COUNTED = 200;
 
 interface Sample {
   readonly minute: number;
@@ -184,7 +186,8 @@ ${frontDoor()}
     const atRest = async () => {
       await pause(REST_SECONDS * 1_000);
       const kinds = await inspector.constructors(1);
-      return { kinds, ...(await measure(url, minute())), ...(await inspector.holdings()) };
+      const rooms = demo.sandbox.dev.state().rooms.length;
+      return { kinds, rooms, ...(await measure(url, minute())), ...(await inspector.holdings()) };
     };
     await work(WARM_UP_SECONDS);
     const before = await atRest();
@@ -219,6 +222,16 @@ ${frontDoor()}
         ...more('listeners of the process', before, after, ({ processListeners }) => processListeners, ''),
         ...more('listeners for an abort', before, after, ({ abortListeners }) => abortListeners, ''),
         ...more('heap', before, after, ({ heapMb }) => heapMb, 'MB'),
+        { name: 'rooms more', value: after.rooms - before.rooms, unit: '' },
+        ...(after.rooms - before.rooms < ROOMS_COUNTED
+          ? []
+          : [
+              {
+                name: 'heap per room more',
+                value: ((after.heapMb - before.heapMb) * 1_024) / (after.rooms - before.rooms),
+                unit: 'KB',
+              },
+            ]),
         ...growth(before.kinds, after.kinds),
       ],
     };
