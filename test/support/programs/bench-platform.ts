@@ -12,22 +12,39 @@ const sandbox = await startSandbox({ port: 0 });
 const dispatcher = new Agent({ connections: 64 });
 const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
 
-async function call(path: string, body?: object): Promise<void> {
+async function call(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
   const answer = await request(`${sandbox.restUrl}/api/v1/agent${path}`, {
-    method: 'POST',
+    method,
     dispatcher,
     headers,
     body: body ? JSON.stringify(body) : null,
   });
   const text = await answer.body.text();
   if (answer.statusCode > 299) throw new Error(`${path}: ${answer.statusCode} ${text}`);
+  return text;
 }
 
-async function work(roomId: string, message: { id: string; sender_id: string }): Promise<void> {
+interface Asked {
+  readonly id: string;
+  readonly sender_id: string;
+}
+
+const inHand = new Set<string>();
+
+async function work(roomId: string, message: Asked): Promise<void> {
+  if (inHand.has(message.id)) return;
+  inHand.add(message.id);
   const messages = `/chats/${roomId}/messages`;
-  await call(`${messages}/${message.id}/processing`);
-  await call(messages, { message: { content: 'ok', mentions: [{ id: message.sender_id }] } });
-  await call(`${messages}/${message.id}/processed`);
+  await call('POST', `${messages}/${message.id}/processing`);
+  await call('POST', messages, { message: { content: 'ok', mentions: [{ id: message.sender_id }] } });
+  await call('POST', `${messages}/${message.id}/processed`);
+  inHand.delete(message.id);
+}
+
+/** What was said before the room was joined is pushed to nobody. */
+async function lookBack(roomId: string): Promise<void> {
+  const text = await call('GET', `/chats/${roomId}/messages/next`);
+  if (text !== '') await work(roomId, (JSON.parse(text) as { data: Asked }).data);
 }
 
 const socket = new WebSocket(`${sandbox.wsUrl}?api_key=${apiKey}&agent_id=${id}&vsn=2.0.0`);
@@ -43,10 +60,12 @@ socket.on('message', (data: Buffer) => {
     string | null,
     string,
     string,
-    { id: string; sender_id: string },
+    Asked,
   ];
   if (event === 'room_added') join(`chat_room:${payload.id}`);
-  if (event === 'message_created') void work(topic.slice('chat_room:'.length), payload);
+  const roomId = topic.slice('chat_room:'.length);
+  if (event === 'message_created') void work(roomId, payload);
+  if (event === 'phx_reply' && topic.startsWith('chat_room:')) void lookBack(roomId);
   if (event === 'phx_reply' && topic.startsWith('agent_rooms:')) {
     process.send?.({ restUrl: sandbox.restUrl, wsUrl: sandbox.wsUrl });
   }
