@@ -1,5 +1,5 @@
 import { BandConfigError, type BandConnectionError, CleanupIncompleteError } from './base/band-errors.js';
-import { deferred, type Deferred } from './base/async.js';
+import { abortable, deferred, type Deferred } from './base/async.js';
 import type { CancelTimer } from './base/clock.js';
 import type { Logger } from './base/log.js';
 import { loadAgentConfig } from './config/agent-config-file.js';
@@ -260,7 +260,7 @@ export class Agent implements AsyncDisposable {
       this.#adapter.platform = this.runtime.connection;
       this.#adapter.watchLink?.(() => this.runtime.linkState?.kind === 'connected');
       undo.push(() => this.#adapter.cleanupAll?.());
-      await this.#adapter.onStarted(this.runtime.agentName, this.runtime.agentDescription);
+      await abortable(this.#adapter.onStarted(this.runtime.agentName, this.runtime.agentDescription), signal);
       signal.throwIfAborted();
       undo.push(async () => {
         const closing = this.runtime.closing(

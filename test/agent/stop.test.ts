@@ -268,6 +268,19 @@ describe('several stops', () => {
     expect(lab.band.link.isClosed).toBe(true);
   });
 
+  it('a start that hangs in the adapter is left behind by a stop', async () => {
+    const lab = agentLab();
+    lab.adapter.onStarted = () => new Promise(() => undefined);
+    const starting = lab.agent.start();
+    const failed = expect(starting).rejects.toThrow('stopped before it was online');
+    const stopping = lab.agent.stop(2);
+    await lab.clock.advance(2_000);
+    await failed;
+    expect(await stopping).toBe(true);
+    expect(lab.agent.isRunning).toBe(false);
+    expect(lab.clock.pending).toBe(0);
+  });
+
   it('a stop ends a start that does not come to its end, and leaves nothing', async () => {
     for (const [timeout, patience] of [
       [null, 5],
