@@ -119,6 +119,11 @@ export class ContactsHandling {
         failures = 0;
       } catch (error) {
         if (this.#stopped()) return;
+        if (isGatewayError(error) && !error.retryable) {
+          log.warn({ err: error }, 'the contacts cannot be listed; what was missed stays unknown until the next gap');
+          done = looks;
+          continue;
+        }
         failures += 1;
         const waitMs = backoffMs(failures, { ...LOOK_RETRY, random });
         log.warn({ err: error, waitMs }, 'the contacts could not be listed; tried again later');

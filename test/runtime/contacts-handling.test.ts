@@ -257,6 +257,20 @@ describe('what came while nobody listened', () => {
     expect(lab.clock.pending).toBe(0);
   });
 
+  it('a listing that the platform refuses is left until the next gap', async () => {
+    const seen: string[] = [];
+    const lab = agentLab({ agent: { contactConfig: told(seen) } });
+    lab.band.contactRequests.received.push(row('r-1'));
+    lab.band.fail('contacts.requests', { code: 'BAND_FORBIDDEN', statusCode: 403 });
+    await lab.agent.start();
+    await lab.clock.advance(300_000);
+    expect([seen, lab.band.called('contacts.requests')]).toEqual([[], expect.objectContaining({ length: 1 })]);
+    lab.band.link.push({ kind: 'reconnected' });
+    await lab.settle();
+    expect(seen).toEqual(['request_received:r-1']);
+    await lab.agent.stop();
+  });
+
   it('R-254 nobody looks where nobody wants contact events', async () => {
     const lab = await started(new ContactEventConfig());
     lab.band.link.push({ kind: 'reconnected' });

@@ -33,7 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 describe('storms', () => {
   it(
     `P-077 exactly one answer for each prompt, whatever happens (${RUNS} schedules)`,
-    { timeout: 120_000 },
+    { timeout: Math.max(120_000, RUNS * 100) },
     async () => {
       const codex = person('codex');
       const reviewer = person('reviewer');
