@@ -49,6 +49,8 @@ export interface StagedPut {
   abandoned(error?: unknown): void;
 }
 
+type Changes = readonly StoreChange[];
+
 const DEFAULTS = { maxRunning: 64, maxWaiting: 10_000, maxDead: 1_000, maxFailures: 10 };
 const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 60_000 };
 
@@ -114,18 +116,19 @@ export class DurableQueue<T> {
   /**
    * Queues a record; it is on disk when this resolves.
    *
-   * @param also - further changes of the same batch
+   * @param also - further changes of the same batch, or what makes them just before it is handed to the store
    * @returns false when a record of this id waits or is dead already; nothing was written then
    * @throws {GatewayError} `QUEUE_FULL`, or what the store throws
    */
-  async put(item: QueueItem<T>, also: readonly StoreChange[] = []): Promise<boolean> {
+  async put(item: QueueItem<T>, also: Changes | (() => Changes) = []): Promise<boolean> {
     // Another put of this id may be on its way: only its success makes this one a repeat.
     while (this.#pending.has(item.id)) await this.#settled(item.id);
     if (this.#uncertain.size > 0) await this.#lookForUncertain();
     const slot = this.#slotFor(item);
     if (!slot) return false;
     try {
-      await this.#options.store.batch([this.#records.put(slot.key, slot.record, item.bodyJson), ...also]);
+      const further = typeof also === 'function' ? also() : also;
+      await this.#options.store.batch([this.#records.put(slot.key, slot.record, item.bodyJson), ...further]);
     } catch (error) {
       this.#abandoned(slot, error);
       throw error;

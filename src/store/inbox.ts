@@ -40,7 +40,7 @@ export class Inbox<T> {
   /** @throws {GatewayError} `QUEUE_FULL`, or what the store throws; the sender must not be told that it was taken */
   async accept(item: QueueItem<T>): Promise<Accepted> {
     try {
-      if (!(await this.queue.put(item, this.#seen.mark(item.id)))) return 'repeat';
+      if (!(await this.queue.put(item, () => this.#seen.markAtOnce(item.id)))) return 'repeat';
     } catch (error) {
       if (isGatewayError(error, 'STORE_CONFLICT') && error.details['key'] === this.#seen.keyOf(item.id))
         return 'repeat';

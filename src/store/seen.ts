@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.js';
+import { IdFilter } from './id-filter.js';
 import { prefixRange, type StateStore, type StoreChange } from './port.js';
 
 export interface SeenOptions {
@@ -16,17 +17,26 @@ const TIME_DIGITS = 15;
 const PAGE = 2_000;
 const DEFAULT_MAX_KEYS = 200_000;
 const NOTHING = new Uint8Array();
+/** A filter holds more ids than are kept, since what is remembered of a batch that failed counts too. */
+const FILTER_FACTOR = 2;
 
 /**
  * Ids that were accepted already, so that a repeat is recognised after a restart too. Each stands twice: by id for the
- * look-up, by time for forgetting.
+ * look-up, by time for forgetting. The keys have one owner at a time, as the folder of the store has.
  */
 export class SeenKeys {
   readonly #options: Required<SeenOptions>;
   #count = 0;
+  /** What may be on the disk: the ids of the opening and those marked since. */
+  #recent: IdFilter;
+  /** The filter before, so that the two together know at least the {@link SeenOptions.maxKeys} newest. */
+  #earlier: IdFilter | null = null;
+  /** Ids that were new when {@link #recent} was given them. */
+  #newOnes = 0;
 
   private constructor(options: SeenOptions) {
     this.#options = { maxKeys: DEFAULT_MAX_KEYS, ...options };
+    this.#recent = this.#emptyFilter();
   }
 
   /** Opens the set and forgets what is past its time. */
@@ -36,6 +46,7 @@ export class SeenKeys {
     const { from, to } = prefixRange(`${options.prefix}/at/`);
     for (let next = from; ;) {
       const page = await options.store.range({ from: next, to, limit: PAGE });
+      for (const { key } of page) seen.#recent.add(idOf(key, from));
       seen.#count += page.length;
       const last = page.at(-1);
       if (!last || page.length < PAGE) return seen;
@@ -48,11 +59,42 @@ export class SeenKeys {
    * {@link keyOf} when the id is marked already; tell {@link marked} when it is on disk.
    */
   mark(id: string): StoreChange[] {
+    this.#remember(id);
+    return this.#changes(id, { ifRevision: null });
+  }
+
+  /**
+   * As {@link mark}, without a look at the disk for an id that is certainly new. Only for a batch that is handed to the
+   * store before anything else runs: of two batches for one id, the first to ask must be the first to be written.
+   */
+  markAtOnce(id: string): StoreChange[] {
+    return this.#changes(id, this.#remember(id) ? {} : { ifRevision: null });
+  }
+
+  #changes(id: string, wish: { ifRevision?: null }): StoreChange[] {
     const at = String(this.#options.clock.now()).padStart(TIME_DIGITS, '0');
     return [
-      { kind: 'put', key: this.keyOf(id), value: NOTHING, ifRevision: null },
+      { kind: 'put', key: this.keyOf(id), value: NOTHING, ...wish },
       { kind: 'put', key: `${this.#options.prefix}/at/${at}/${id}`, value: NOTHING },
     ];
+  }
+
+  /** @returns true for an id that is certainly new */
+  #remember(id: string): boolean {
+    if (this.#recent.mayHave(id)) return false;
+    this.#recent.add(id);
+    if (this.#earlier?.mayHave(id)) return false;
+    this.#newOnes += 1;
+    if (this.#newOnes >= FILTER_FACTOR * this.#options.maxKeys) {
+      this.#earlier = this.#recent;
+      this.#recent = this.#emptyFilter();
+      this.#newOnes = 0;
+    }
+    return true;
+  }
+
+  #emptyFilter(): IdFilter {
+    return new IdFilter(FILTER_FACTOR * this.#options.maxKeys);
   }
 
   marked(): void {
@@ -87,7 +129,7 @@ export class SeenKeys {
       await store.batch(
         old.flatMap(({ key }): StoreChange[] => [
           { kind: 'delete', key },
-          { kind: 'delete', key: this.keyOf(key.slice(from.length + TIME_DIGITS + 1)) },
+          { kind: 'delete', key: this.keyOf(idOf(key, from)) },
         ]),
       );
       forgotten += old.length;
@@ -96,3 +138,5 @@ export class SeenKeys {
     return forgotten;
   }
 }
+
+const idOf = (atKey: string, from: string): string => atKey.slice(from.length + TIME_DIGITS + 1);
