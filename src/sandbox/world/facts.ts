@@ -80,7 +80,7 @@ export function apply(world: World, fact: Fact): void {
     case 'delivery': {
       const room = world.rooms.get(fact.roomId);
       const message = room?.messageById.get(fact.messageId);
-      if (!room || !message) return;
+      if (!room || !message?.mentions) return;
       applyDelivery(room, message, fact.agentId, fact.delivery);
       message.updatedAt = fact.at;
       return;
@@ -239,6 +239,9 @@ function ownView(room: Room, agentId: string): AgentView {
   return view;
 }
 
+/** Rows that mention nobody are delivered to nobody; there are as many of them as of others. */
+const NO_DELIVERIES = new Map<string, Delivery>();
+
 function applyMessage(world: World, record: MessageRecord): void {
   const room = world.rooms.get(record.roomId);
   if (!room || room.messageById.has(record.id)) return;
@@ -246,7 +249,7 @@ function applyMessage(world: World, record: MessageRecord): void {
     ...record,
     seq: room.messages.length,
     updatedAt: record.insertedAt,
-    deliveries: new Map(),
+    deliveries: record.mentions ? new Map<string, Delivery>() : NO_DELIVERIES,
   };
   room.messages.push(message);
   room.messageById.set(message.id, message);
