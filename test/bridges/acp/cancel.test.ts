@@ -191,6 +191,32 @@ describe('session/cancel', () => {
     expect(loaded.result?._meta['band.ai'].roomId).toBe(lab.session);
   });
 
+  it.each(['closes it', 'hangs up'])(
+    'P-137 P-141 one of two editors %s in its turn: its prompts end, the prompt of the other one runs',
+    async (how) => {
+      const lab = await open();
+      const other = await lab.editor();
+      const params = { sessionId: lab.session, cwd: '/home/ana/shop', mcpServers: [] };
+      await other.request('session/resume', params);
+      const mine = [lab.ed.prompt(lab.session, 'one'), lab.ed.prompt(lab.session, 'two')];
+      await lab.ed.settle();
+      const theirs = other.prompt(lab.session, 'three');
+      await other.settle();
+      if (how === 'hangs up') lab.ed.hangUp();
+      else expect((await lab.ed.request('session/close', { sessionId: lab.session })).result).toEqual({});
+      await other.settle();
+      if (how === 'closes it') {
+        expect(mine.map((id) => lab.ed.answerTo(id)?.result?.stopReason)).toEqual(['cancelled', 'cancelled']);
+      }
+      expect(lab.band.of('postMessage')).toHaveLength(2);
+      // The answer to the prompt that was cut off is still owed, and comes first.
+      await lab.band.say(lab.band.onlyRoom, codex, 'to one');
+      await lab.band.say(lab.band.onlyRoom, codex, 'to three');
+      await lab.clock.advance(300);
+      expect(other.answerTo(theirs)?.result?.stopReason).toBe('end_turn');
+    },
+  );
+
   it('P-009 the end of a connection ends its turns and writes nothing more', async () => {
     const lab = await open();
     lab.ed.prompt(lab.session, 'one');
