@@ -19,7 +19,9 @@ import { type Figure, type FigureRow, median } from './figure.js';
 
 const AT_ONCE = [1, 32, 256];
 const ROUNDS = 3;
-const ROUND_MS = 4_000;
+const ROUND_MS = 3_000;
+/** A gateway whose last answers of a round came so late gets no further round. */
+const SLOW_ROUND_SECONDS = 10;
 const MANY_TASKS = Number(process.env['A2A_PYTHON_TASKS'] ?? 10_000);
 /** A gateway that has not done them all by then is measured with what it has done. */
 const MANY_TASKS_LIMIT_MS = Number(process.env['A2A_PYTHON_SECONDS'] ?? 60) * 1_000;
@@ -35,15 +37,16 @@ interface Side {
 }
 
 interface Load {
-  readonly tasks: number;
+  readonly seconds: number;
   readonly perSecond: number;
   readonly p50: number;
   readonly p99: number;
 }
 
 /**
- * Our A2A gateway with its durable store beside the Python SDK 6.0.1's, which keeps tasks in memory: two processes on one
- * sandbox, asked by this one for the same echo peer, turn by turn. A round trip ends with a completed task in its answer.
+ * Our A2A gateway beside the Python SDK 6.0.1's: processes on one sandbox, asked by this one for the same echo peer, turn
+ * by turn. A round trip ends with a completed task in its answer. Theirs keeps its tasks in memory; ours is measured so,
+ * and with its usual store, which has every step of a task on disk before it goes on.
  */
 export async function run(): Promise<Figure> {
   const venv = await pythonVenv('bandSdkBridges');
@@ -66,18 +69,23 @@ export async function run(): Promise<Figure> {
   });
   try {
     await start(process.execPath, [builtProgram('bench-agent')], DEMO.echo);
-    const own = [builtProgram('bench-a2a'), join(folder, 'store')];
-    const ours = side('gateway', await start(process.execPath, own, DEMO.gateway));
-    const sides = [ours];
-    if (venv.kind === 'present') {
-      sides.push(side('Python SDK', await start(venv.python, [PYTHON_PROGRAM], DEMO.helpdesk)));
-    }
+    const gateway = builtProgram('bench-a2a');
+    const inMemory = await start(process.execPath, [gateway, 'memory'], DEMO.gateway);
+    const onDisk = await start(process.execPath, [gateway, join(folder, 'store')], DEMO.editor);
+    const ours = [side('gateway in memory', inMemory), side('gateway on disk', onDisk)];
+    const theirs =
+      venv.kind === 'present'
+        ? side('Python SDK', await start(venv.python, [PYTHON_PROGRAM], DEMO.helpdesk))
+        : undefined;
+    const sides = theirs ? [...ours, theirs] : ours;
     for (const atOnce of AT_ONCE) {
       // Rooms are made and joined before anything is measured.
       for (const one of sides) await load(one, atOnce, { tasks: atOnce, limitMs: SEND_LIMIT_MS });
       for (let round = 0; round < ROUNDS; round += 1) {
         for (const one of sides) {
-          one.rounds.get(atOnce)?.push(await load(one, atOnce, { tasks: Infinity, limitMs: ROUND_MS }));
+          const rounds = one.rounds.get(atOnce) ?? [];
+          if (rounds.some(({ seconds }) => seconds > SLOW_ROUND_SECONDS)) continue;
+          rounds.push(await load(one, atOnce, { tasks: Infinity, limitMs: ROUND_MS }));
         }
       }
     }
@@ -87,7 +95,7 @@ export async function run(): Promise<Figure> {
     const title = 'A2A gateway side by side with the Python SDK 6.0.1, protocol 1.0';
     return {
       figure: venv.kind === 'present' ? title : `${title} (absent: ${venv.reason})`,
-      rows: [...(await Promise.all(sides.map(rowsOf))).flat(), ...ratios(ours, sides[1])],
+      rows: [...(await Promise.all(sides.map(rowsOf))).flat(), ...ours.flatMap((one) => ratios(one, theirs))],
     };
   } finally {
     for (const one of started) await stopBenchProcess(one);
@@ -119,12 +127,13 @@ async function rowsOf(side: Side): Promise<FigureRow[]> {
 function ratios(ours: Side, theirs: Side | undefined): FigureRow[] {
   if (!theirs) return [];
   const ratio = (atOnce: number, what: keyof Load) => of(ours, atOnce, what) / of(theirs, atOnce, what);
+  const name = `${ours.name} ÷ Python SDK`;
   return [
-    { name: 'gateway ÷ Python SDK, tasks/s, 1 at once', value: ratio(1, 'perSecond'), unit: '×' },
-    { name: 'gateway ÷ Python SDK, tasks/s, 32 at once', value: ratio(32, 'perSecond'), unit: '×', aim: '≥ 5' },
-    { name: 'gateway ÷ Python SDK, tasks/s, 256 at once', value: ratio(256, 'perSecond'), unit: '×' },
-    { name: 'gateway ÷ Python SDK, p99, 1 at once', value: ratio(1, 'p99'), unit: '×', aim: '≤ 0.33' },
-    { name: 'gateway ÷ Python SDK, p99, 32 at once', value: ratio(32, 'p99'), unit: '×', aim: '≤ 0.33' },
+    { name: `${name}, tasks/s, 1 at once`, value: ratio(1, 'perSecond'), unit: '×' },
+    { name: `${name}, tasks/s, 32 at once`, value: ratio(32, 'perSecond'), unit: '×', aim: '≥ 5' },
+    { name: `${name}, tasks/s, 256 at once`, value: ratio(256, 'perSecond'), unit: '×' },
+    { name: `${name}, p99, 1 at once`, value: ratio(1, 'p99'), unit: '×', aim: '≤ 0.33' },
+    { name: `${name}, p99, 32 at once`, value: ratio(32, 'p99'), unit: '×', aim: '≤ 0.33' },
   ];
 }
 
@@ -150,7 +159,7 @@ async function load(
   side.tasks += times.length;
   times.sort((a, b) => a - b);
   const at = (part: number) => times[Math.floor(times.length * part)] ?? Number.NaN;
-  return { tasks: times.length, perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) };
+  return { seconds, perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) };
 }
 
 const dispatcher = new Agent({ connections: Math.max(...AT_ONCE) });

@@ -30,7 +30,8 @@ function measure(file: string): Promise<Figure | null> {
     const child = spawn(
       process.execPath,
       ['--expose-gc', '--import', 'tsx', fileURLToPath(import.meta.url), '--one', file],
-      { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], timeout: RUN_LIMIT_MS },
+      // What could not be measured is NaN, which the usual JSON would lose.
+      { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced', timeout: RUN_LIMIT_MS },
     );
     let figure: Figure | null = null;
     child.on('message', (message) => (figure = message as Figure));

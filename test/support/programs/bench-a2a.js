@@ -1,6 +1,6 @@
 /**
- * An A2A gateway on the built package, as a program that wants no key and no rate limit sets it up: `bench-a2a.js FOLDER`.
- * It keeps its tasks in a durable store in the folder. Where it connects stands in the environment: BAND_REST_URL,
+ * An A2A gateway on the built package, as a program that wants no key and no rate limit sets it up: `bench-a2a.js STORE`,
+ * where STORE is `memory` or the folder of a durable store. Where it connects stands in the environment: BAND_REST_URL,
  * BAND_WS_URL, AGENT_ID, API_KEY. Says its origin once it serves.
  */
 import { Agent } from 'band-gateway';
