@@ -1,5 +1,6 @@
 /** Sends signed Slack events from a process of its own: `load.ts URL SECRET SECONDS RATE` (rate 0: as fast as it goes). */
 import { createHmac } from 'node:crypto';
+import { Agent, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
 
@@ -64,30 +65,26 @@ function eventBody(number: number): string {
   });
 }
 
-export async function load(url: string, secret: string, seconds: number, rate: number): Promise<LoadResult> {
+function signed(number: number, secret: string): { body: string; headers: Record<string, string> } {
+  const body = eventBody(number);
+  const timestamp = String(Math.floor(Date.now() / 1_000));
+  const digest = createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex');
+  const headers = {
+    'content-type': 'application/json',
+    'x-slack-request-timestamp': timestamp,
+    'x-slack-signature': `v0=${digest}`,
+  };
+  return { body, headers };
+}
+
+/** As many as the other side takes: each connection sends its next when the one before is answered. */
+async function flood(url: string, secret: string, seconds: number): Promise<LoadResult> {
   let number = 0;
   const result = await autocannon({
     url,
     connections: CONNECTIONS,
     duration: seconds,
-    ...(rate > 0 ? { overallRate: rate } : {}),
-    requests: [
-      {
-        method: 'POST',
-        setupRequest: (request) => {
-          number += 1;
-          const body = eventBody(number);
-          const timestamp = String(Math.floor(Date.now() / 1_000));
-          const digest = createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex');
-          const headers = {
-            'content-type': 'application/json',
-            'x-slack-request-timestamp': timestamp,
-            'x-slack-signature': `v0=${digest}`,
-          };
-          return { ...request, body, headers };
-        },
-      },
-    ],
+    requests: [{ method: 'POST', setupRequest: (request) => ({ ...request, ...signed((number += 1), secret) }) }],
   });
   return {
     perSecond: result['2xx'] / result.duration,
@@ -97,8 +94,47 @@ export async function load(url: string, secret: string, seconds: number, rate: n
   };
 }
 
+/**
+ * So many a second at even distances, whether those before are answered or not; each is timed from the moment it was
+ * due. (A rate given to autocannon is sent in one burst at the beginning of every second.)
+ */
+async function steady(url: string, secret: string, seconds: number, rate: number): Promise<LoadResult> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const begun = performance.now();
+  const times: number[] = [];
+  let failed = 0;
+  const send = async (number: number): Promise<void> => {
+    const { body, headers } = signed(number, secret);
+    const ok = await new Promise<boolean>((resolve) => {
+      const sent = request(url, { method: 'POST', agent, headers }, (response) => {
+        response.resume().on('end', () => {
+          resolve(response.statusCode === 200);
+        });
+      });
+      sent.on('error', () => {
+        resolve(false);
+      });
+      sent.end(body);
+    });
+    if (ok) times.push(performance.now() - begun - (number * 1_000) / rate);
+    else failed += 1;
+  };
+  const all: Promise<void>[] = [];
+  while (all.length < seconds * rate) {
+    const due = Math.min(seconds * rate, Math.floor(((performance.now() - begun) / 1_000) * rate));
+    while (all.length < due) all.push(send(all.length));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  await Promise.all(all);
+  agent.destroy();
+  times.sort((a, b) => a - b);
+  const at = (part: number) => times[Math.floor(times.length * part)] ?? Number.NaN;
+  return { perSecond: times.length / seconds, p50Ms: at(0.5), p99Ms: at(0.99), failed };
+}
+
 const [program, url, secret, seconds, rate] = process.argv.slice(1);
 if (program === fileURLToPath(import.meta.url) && url !== undefined && secret !== undefined && process.send) {
-  process.send(await load(url, secret, Number(seconds), Number(rate)));
+  const [forSeconds, perSecond] = [Number(seconds), Number(rate)];
+  process.send(await (perSecond > 0 ? steady(url, secret, forSeconds, perSecond) : flood(url, secret, forSeconds)));
   process.disconnect();
 }
