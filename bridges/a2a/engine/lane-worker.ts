@@ -2,12 +2,11 @@ import { context as trace, ROOT_CONTEXT } from '@opentelemetry/api';
 import type { OpenTask } from './book.js';
 import type { EngineCore } from './core.js';
 import { Dispatcher, PeerUnknown, UncertainPost, type Post } from './dispatch.js';
-import type { Lane } from './lanes.js';
+import { DEBT_QUIET_MS, quietFor, type Lane } from './lanes.js';
 import { TaskFailure } from './reasons.js';
 import type { TaskRow } from './records.js';
 import { posting } from './steps.js';
 
-const DEBT_QUIET_MS = 5_000;
 const DEBT_POLLS_MS: readonly number[] = [50, 150, 400, 1_000, 2_000];
 const DEBT_POLLS_LATER_MS = 5_000;
 
@@ -163,13 +162,13 @@ export class LaneWorker {
     const longest =
       this.#core.settingsOf(lane.peerId).responseTimeoutMs ?? this.#core.deps.options.tasks.ttlSeconds * 1_000;
     for (let tries = 0; lane.record.debt !== null; tries += 1) {
-      const { messageId, at } = lane.record.debt;
+      const { messageId } = lane.record.debt;
       const look = messageId === null ? 'none' : await this.#debtLook(lane, messageId);
-      const quietFor = clock.now() - Math.max(at, lane.lateAt ?? at);
+      const quiet = quietFor(lane, clock.now());
       const unreadable = look === 'none' || look === 'unknown';
-      if (look === 'processed' || look === 'failed' || (unreadable && quietFor >= DEBT_QUIET_MS)) break;
+      if (look === 'processed' || look === 'failed' || (unreadable && quiet >= DEBT_QUIET_MS)) break;
       if (clock.now() - started >= longest || lane.queue.length === 0) break;
-      const wait = unreadable ? DEBT_QUIET_MS - quietFor : (DEBT_POLLS_MS[tries] ?? DEBT_POLLS_LATER_MS);
+      const wait = unreadable ? DEBT_QUIET_MS - quiet : (DEBT_POLLS_MS[tries] ?? DEBT_POLLS_LATER_MS);
       if (this.#core.stopping) return;
       // A stop does not wait for what is owed: the record of it is kept.
       await clock.sleep(Math.max(1, wait), this.#core.readers.signal).catch(() => undefined);

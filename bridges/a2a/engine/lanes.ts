@@ -31,6 +31,9 @@ export interface Lane {
 
 const TAKEN_KEPT = 32;
 
+/** How long nothing must come, where delivery states can't be read, until an ended task's answer is not waited for. */
+export const DEBT_QUIET_MS = 5_000;
+
 /** Lanes in memory while anything happens in them; what must outlive that is in their record. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
@@ -106,6 +109,12 @@ export class Lanes {
   save(lane: Lane): Promise<number> {
     return this.#store.batch([this.put(lane)]);
   }
+}
+
+/** How long a lane that owes an answer has heard nothing of it. */
+export function quietFor({ record, lateAt }: Lane, now: number): number {
+  const at = record.debt?.at ?? now;
+  return now - Math.max(at, lateAt ?? at);
 }
 
 /** Marks a reply as taken. @returns takes the mark back, for when the step that it belongs to fails */

@@ -1,4 +1,4 @@
-import { plainReply } from '../convert/directive.js';
+import { plainReply, type Reply } from '../convert/directive.js';
 import { fromBandText, type MentionName } from '../convert/from-band.js';
 import type { ConversationSettings } from '../settings.js';
 import { isInterrupted } from '../wire.js';
@@ -6,7 +6,7 @@ import type { OpenTask } from './book.js';
 import type { Context } from './contexts.js';
 import type { EngineCore } from './core.js';
 import { stateLabel } from './figures.js';
-import { takeReply, type Lane } from './lanes.js';
+import { DEBT_QUIET_MS, quietFor, takeReply, type Lane } from './lanes.js';
 import { answer, remark } from './steps.js';
 
 /** A text of a room that mentions the gateway agent. */
@@ -45,8 +45,9 @@ export class Replies {
     const lane = await this.#core.lanes.enter(context, peerId);
     try {
       if (lane.record.taken.includes(reply.id)) return;
+      const isOwed = lane.running === null && (await this.#isOwed(lane));
       const taskId = lane.running ?? this.#parkedOrInterrupted(lane);
-      if (taskId === null || (lane.running === null && lane.record.debt !== null)) {
+      if (taskId === null || (isOwed && lane.running === null)) {
         await this.#lateReply(lane, reply);
         return;
       }
@@ -71,6 +72,28 @@ export class Replies {
     }
   }
 
+  /**
+   * Whether what comes now is the answer to a task that has ended, and not a word about one that waits. Paid is the debt
+   * when the peer's turn is over and its answer was dropped, or, where turns can't be seen, after a time of quiet.
+   */
+  async #isOwed(lane: Lane): Promise<boolean> {
+    const { debt } = lane.record;
+    if (debt === null || this.#parkedOrInterrupted(lane) === null) return debt !== null;
+    const { delivery, work } = this.#core;
+    const look =
+      debt.messageId === null
+        ? 'none'
+        : await delivery
+            .look(lane.context, debt.messageId, lane.peerId, false, work.signal)
+            .catch(() => 'unknown' as const);
+    if (look === 'processing' || look === 'delivered') return true;
+    if (look === 'processed' && debt.answered !== true) return true;
+    const unreadable = look === 'none' || look === 'unknown';
+    if (unreadable && quietFor(lane, this.#core.now()) < DEBT_QUIET_MS) return true;
+    if (lane.record.debt === debt) lane.record = { ...lane.record, debt: null };
+    return false;
+  }
+
   /** @returns null also when the reply says nothing that counts; it is marked as taken then */
   #changeWithReply(
     lane: Lane,
@@ -85,6 +108,14 @@ export class Replies {
     const metadata = options.exposeBandIds
       ? { band_room_id: reply.roomId, band_message_id: reply.id, band_sender_id: reply.senderId }
       : undefined;
+    let said: Reply;
+    try {
+      said = read(text);
+    } catch (error) {
+      // A bug of the reader, not of the reply: it would fail again, so the task does not wait for more.
+      this.#core.deps.log.error({ err: error, taskId, bandMessageId: reply.id }, 'a reply could not be read');
+      return this.#core.fail(taskId, 'INTERNAL').then(() => null);
+    }
     let untake: (() => void) | null = null;
     let askedAt: number | null = null;
     return this.#core
@@ -92,7 +123,7 @@ export class Replies {
         askedAt = task.row.lastReplyAt === null ? task.row.lastActivityAt : null;
         const change = answer(task, {
           bandMessageId: reply.id,
-          reply: read(text),
+          reply: said,
           settings,
           inFlight: lane.inFlight,
           sameTurn,
@@ -131,6 +162,8 @@ export class Replies {
   async #lateReply(lane: Lane, reply: BandReply): Promise<void> {
     const untake = takeReply(lane, reply.id);
     lane.lateAt = this.#core.now();
+    const { debt } = lane.record;
+    if (debt) lane.record = { ...lane.record, debt: { ...debt, answered: true } };
     try {
       await this.#core.lanes.save(lane);
     } catch (error) {

@@ -294,6 +294,17 @@ describe('what a principal may do', () => {
     expect(everything).not.toContain('canary');
   });
 
+  it.each(['x-forwarded-for', 'forwarded'])(
+    'A-006 a caller for whom a proxy on this machine speaks (%s) is not one of this machine',
+    async (name) => {
+      await open({ anonymous: 'loopback' });
+      const nobody = lab.client.as({ headers: {} });
+      expect((await nobody.rpc('helper', 'ListTasks', {})).status).toBe(200);
+      const through = lab.client.as({ headers: { [name]: 'for=203.0.113.9' } });
+      expect((await through.rpc('helper', 'ListTasks', {})).status).toBe(401);
+    },
+  );
+
   it('A-092 tasks of the anonymous time are not a key holder’s, nor the other way', async () => {
     await open({ anonymous: 'always' });
     const sent = await lab.client.rpc('helper', 'SendMessage', message('x', {}, NOW));

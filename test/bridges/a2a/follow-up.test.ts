@@ -45,6 +45,27 @@ describe('a message to a task', () => {
     expect(lab.rooms.posted.at(-1)?.content).toBe('@Helper ten euros');
   });
 
+  it.each(['first', 'settle'] as const)(
+    'A-149 A-220 an answer that is there before the further post has returned ends the task (%s)',
+    async (completion) => {
+      lab = await a2aLab({ options: { completion } });
+      const taskId = await lab.submit('pay', { contextId: 'c' });
+      await lab.posted(1);
+      await lab.until(async () => (await state(taskId)) === 'TASK_STATE_WORKING');
+      await lab.reply(`Which account?${ASK}`);
+      lab.rooms.onPost = async (roomId) => {
+        await lab.reply('Paid.', { roomId });
+      };
+      const sent = lab.client.rpc('helper', 'SendMessage', message('the main one', { taskId }));
+      await lab.posted(2);
+      await lab.until(() => lab.engine.book.find(taskId)?.row.pending.length !== 1);
+      await lab.clock.advance(300);
+      const { task } = (await sent).body.result;
+      expect(task.artifacts?.map(({ parts }) => parts[0]?.text)).toEqual(['Paid.']);
+      expect([task.status.state, lab.rooms.posted.length]).toEqual(['TASK_STATE_COMPLETED', 2]);
+    },
+  );
+
   it('A-221 goes by taskId alone; a wrong context, an ended task and an unknown one are refused', async () => {
     lab = await a2aLab();
     const taskId = await lab.submit('pay', { contextId: 'c' });

@@ -303,6 +303,66 @@ describe('tasks of one conversation', () => {
     expect((await lab.client.rpc('helper', 'ListTasks', {})).body.result.totalSize).toBe(0);
   });
 
+  /** A task that asked back, and a later one of its lane that was cancelled while the peer was at it. */
+  const askedAndCancelled = async () => {
+    const asked = await lab.submit('book a table', { contextId: 'c' });
+    await lab.posted(1);
+    await lab.reply(`For how many?${ASK}`);
+    const other = await lab.submit('the weather?', { contextId: 'c' });
+    await lab.posted(2);
+    await lab.until(async () => (await state(other)) === 'TASK_STATE_WORKING');
+    await lab.client.rpc('helper', 'CancelTask', { id: other });
+    // Of the first request the turn is over.
+    lab.rooms.delivery.set(lab.rooms.posted[0]!.id, 'processed');
+    return { asked, post: lab.rooms.posted[1]!.id };
+  };
+  const textOf = async (taskId: string) => (await lab.get(taskId)).artifacts?.[0]?.parts[0]?.text;
+
+  it('A-181 A-205 the late answer to a cancelled task is not taken for one of a task that waits', async () => {
+    lab = await a2aLab();
+    const { asked } = await askedAndCancelled();
+    await lab.reply('sunny');
+    expect(await state(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
+    expect(lab.counters.get('band_a2a_late_replies_total')).toBe(1);
+  });
+
+  it('A-181 A-205 once nothing is owed any more, the task that waits is resumed by what comes, over a restart too', async () => {
+    lab = await a2aLab();
+    const { asked } = await askedAndCancelled();
+    await lab.clock.advance(4_999);
+    await lab.reply('sunny');
+    await lab.close();
+    lab = await lab.restarted();
+    await lab.clock.advance(5_000);
+    await lab.reply('booked for four');
+    expect([await state(asked), await textOf(asked)]).toEqual(['TASK_STATE_COMPLETED', 'booked for four']);
+  });
+
+  it('A-181 A-205 where turns can be seen, one answer is owed until the turn is over, however long it takes', async () => {
+    lab = await a2aLab();
+    lab.rooms.showDelivery = true;
+    const { asked, post } = await askedAndCancelled();
+    await lab.clock.advance(60_000);
+    await lab.reply('one moment');
+    await lab.clock.advance(60_000);
+    lab.rooms.delivery.set(post, 'processed');
+    expect(await state(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
+    await lab.reply('booked for four');
+    expect([await state(asked), await textOf(asked)]).toEqual(['TASK_STATE_COMPLETED', 'booked for four']);
+  });
+
+  it('A-181 A-205 the answer that ends the turn is owed as well', async () => {
+    lab = await a2aLab();
+    lab.rooms.showDelivery = true;
+    const { asked, post } = await askedAndCancelled();
+    await lab.clock.advance(60_000);
+    lab.rooms.delivery.set(post, 'processed');
+    await lab.reply('sunny');
+    expect(await state(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
+    await lab.reply('booked for four');
+    expect(await textOf(asked)).toBe('booked for four');
+  });
+
   it('A-214 at the cap new work is refused, running work goes on, and an end makes room', async () => {
     lab = await a2aLab({ options: { limits: { openTasks: 3, openTasksPerPrincipal: 2 } } });
     const first = await lab.submit('a');

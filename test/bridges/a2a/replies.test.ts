@@ -108,6 +108,33 @@ describe('what completes a task', () => {
     expect((await lab.get(taskId)).artifacts?.map(({ artifactId }) => artifactId)).toEqual([`band-${id}`]);
   });
 
+  it('A-173 one that is delivered again after others makes none either', async () => {
+    lab = await a2aLab({ options: { completion: 'settle' } });
+    const taskId = await lab.submit('hi');
+    await lab.posted(1);
+    const ids: string[] = [];
+    for (let n = 0; n < 20; n += 1) ids.push(await lab.reply(`part ${n}`));
+    for (const id of ids) await lab.reply('again', { id });
+    const { artifacts } = await lab.get(taskId);
+    expect(artifacts?.map(({ parts }) => parts[0]?.text)).toEqual(ids.map((_, n) => `part ${n}`));
+  });
+
+  it('A-158 an answer that cannot be read ends the task with a fixed sentence, and is not delivered for ever', async () => {
+    const readReply = () => {
+      throw new Error('canary-reader');
+    };
+    lab = await a2aLab({ ports: { readReply } });
+    const sent = lab.client.rpc('helper', 'SendMessage', message('hi'));
+    await lab.posted(1);
+    await lab.reply('done');
+    const answer = await sent;
+    expect(answer.body.result.task.status).toMatchObject({
+      state: 'TASK_STATE_FAILED',
+      message: { parts: [{ text: 'The answer could not be read.' }], metadata: { band_reason: 'INTERNAL' } },
+    });
+    expect(answer.text).not.toContain('canary');
+  });
+
   it('A-174 quiet ends an answer: replies in its time are one answer, a later one is late', async () => {
     lab = await a2aLab({ options: { completion: 'settle', settleMs: 1_000 } });
     const taskId = await lab.submit('hi');

@@ -97,6 +97,40 @@ describe('a request that Band did not take', () => {
     await stopped;
   });
 
+  it('A-181 owes the answer to a post that may have arrived: it is not taken for the next one’s', async () => {
+    lab = await a2aLab();
+    lab.rooms.fail('postMessage', refused(502, 'BAND_CONNECTION_LOST'), { after: true });
+    lab.rooms.fail('getContext', DOWN, { times: 1_000 });
+    const first = await lab.submit('one', { contextId: 'c' });
+    await lab.posted(1);
+    const second = await lab.submit('two', { contextId: 'c' });
+    await lab.until(() => lab.clock.pending > 3);
+    await lab.clock.advance(30_000);
+    await failed(first);
+    lab.rooms.clearFaults();
+    await lab.reply('answer to one');
+    expect(await state(second)).toBe('TASK_STATE_SUBMITTED');
+    await lab.clock.advance(5_000);
+    await lab.posted(2);
+    await lab.reply('answer to two');
+    expect((await lab.get(second)).artifacts?.map(({ parts }) => parts[0]?.text)).toEqual(['answer to two']);
+  });
+
+  it('A-224 keeps its messageId when the room closes while the post is under way, and gives it back when it only waits', async () => {
+    lab = await a2aLab();
+    lab.rooms.hold('postMessage');
+    const under = await lab.submit('one', { messageId: 'm-1', contextId: 'c' });
+    const waits = await lab.submit('two', { messageId: 'm-2', contextId: 'c' });
+    await lab.until(() => lab.rooms.countOf(/messages$/) === 1);
+    await lab.adapter.onCleanup(lab.roomId, { reason: 'room_deleted' });
+    expect([await reason(under), await reason(waits)]).toEqual(['ROOM_CLOSED', 'ROOM_CLOSED']);
+    expect(await lab.submit('one', { messageId: 'm-1', contextId: 'c' })).toBe(under);
+    expect(await lab.submit('two', { messageId: 'm-2', contextId: 'c' })).not.toBe(waits);
+    const stopped = lab.close();
+    await lab.clock.advance(10_000);
+    await stopped;
+  });
+
   it('A-321 a look that fails after a restart is made again, and the request goes on', async () => {
     lab = await a2aLab();
     lab.rooms.hold('postMessage');
@@ -114,6 +148,27 @@ describe('a request that Band did not take', () => {
     const stopped = dead.close();
     await dead.clock.advance(10_000);
     await stopped;
+  });
+
+  it('A-149 A-321 an answer that comes before that look is taken, and the request is not posted again', async () => {
+    lab = await a2aLab();
+    const release = lab.rooms.hold('postMessage');
+    const taskId = await lab.submit('pay', { contextId: 'c' });
+    await lab.until(() => lab.rooms.countOf(/messages$/) === 1);
+    const dead = lab;
+    const rooms = dead.rooms.reborn();
+    const look = rooms.hold('getContext');
+    lab = await dead.restarted({ rooms, clock: createManualClock(dead.clock.now()) });
+    await lab.until(() => lab.rooms.countOf(/context/) > 0);
+    await lab.reply('paid', { roomId: dead.roomId });
+    expect(await state(taskId)).toBe('TASK_STATE_COMPLETED');
+    look();
+    await lab.until(() => lab.engine.held.lanes === 0);
+    expect(lab.rooms.posted).toEqual([]);
+    const stopped = dead.close();
+    await dead.clock.advance(10_000);
+    await stopped;
+    release();
   });
 
   it('A-210 is not posted any more once it was cancelled while Band made it wait', async () => {
@@ -145,6 +200,8 @@ describe('a request that Band did not take', () => {
     const ids = new Set(copies.map(({ body }) => body.result.task.id));
     expect([ids.size, ids.has(first)]).toEqual([1, false]);
     await lab.posted(2);
+    // The old claim's time is over, the new one's is not.
+    await lab.clock.advance(1);
     await sweep({
       store: lab.store,
       keys: recordKeys(`a2a/${GATEWAY.id}/`),
