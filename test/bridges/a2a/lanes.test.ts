@@ -386,17 +386,23 @@ describe('tasks of one conversation', () => {
   });
 
   it.each([
-    ['of a principal', { openTasks: 100, openTasksPerPrincipal: 3 }, 429],
-    ['of all', { openTasks: 3, openTasksPerPrincipal: 100 }, 503],
-  ])('A-214 the cap %s holds for tasks that come at the same moment', async (_name, limits, status) => {
+    ['of a principal', { openTasks: 100, openTasksPerPrincipal: 3 }, 'A2A_TASK_LIMIT'],
+    ['of all', { openTasks: 3, openTasksPerPrincipal: 100 }, 'A2A_CAPACITY'],
+  ])('A-214 the cap %s holds for tasks that come at the same moment', async (_name, limits, code) => {
     lab = await a2aLab({ options: { limits } });
-    const answers = await Promise.all(
+    const served = lab.adapter.gateway.directory.byId(HELPER.id)!;
+    const sent = await Promise.allSettled(
       Array.from({ length: 12 }, (_, n) =>
-        lab.client.rpc('helper', 'SendMessage', message(`${n}`, {}, { returnImmediately: true })),
+        lab.engine.send({
+          requestId: 'r',
+          owner: 'key:alpha',
+          peer: served,
+          message: { messageId: `m-${n}`, role: 'ROLE_USER', parts: [{ text: 'x' }] },
+        }),
       ),
     );
-    expect(answers.filter((one) => one.status === 200)).toHaveLength(3);
-    expect(answers.filter((one) => one.status === status)).toHaveLength(9);
+    const refusals = sent.flatMap((one) => (one.status === 'rejected' ? [(one.reason as { code: string }).code] : []));
+    expect(refusals).toEqual(Array.from({ length: 9 }, () => code));
     expect(lab.engine.held.tasks).toBe(3);
   });
 

@@ -146,6 +146,19 @@ describe('a gateway that starts on the store of an earlier one', () => {
     await lab.posted(2);
   });
 
+  it('A-324 a context whose task waits for longer than ended tasks are kept keeps its room', async () => {
+    const options = { options: { tasks: { ttlSeconds: 100_000, retentionSeconds: 10 }, responseTimeoutMs: null } };
+    let lab = await open(options);
+    const asked = await lab.submit('pay', { contextId: 'c' });
+    await lab.posted(1);
+    await lab.reply(`Which?${ASK}`);
+    for (let n = 0; n < 3; n += 1) await lab.clock.advance(60_000);
+    lab = await restart(lab);
+    await lab.submit('the main one', { taskId: asked });
+    await lab.posted(2);
+    expect(lab.rooms.rooms.size).toBe(1);
+  });
+
   it('A-323 timers go on from stored times', async () => {
     let lab = await open({ options: { responseTimeoutMs: 60_000 } });
     const taskId = await lab.submit('x');
