@@ -24,6 +24,36 @@ const setUp = async () => {
   return { inbox, arrives };
 };
 
+describe('a payload that came as JSON text', () => {
+  it('is read back from the disk as it was handed on before', async () => {
+    const store = createMemoryStore();
+    const clock = createManualClock();
+    const open = () =>
+      Inbox.open({
+        store,
+        prefix: 'inbox',
+        clock,
+        log: silentLogger,
+        bodySchema: slackRecordSchema,
+        seenRetentionMs: 60_000,
+      });
+    const inbox = await open();
+    const accept = createAccept({ inbox, clock, metrics: noMetrics, deadlineMs: 1_000, maxQueuedPerThread: 2 });
+    const json = ` {"type": "event_callback",\n "event_id":"Ev1","event":{"type":"team_join","user":"U\\u0031 \u{1F600} \\ud83d"}} `;
+    await accept({ slug: 'main', transport: 'http', payload: JSON.parse(json) as unknown, json, retryNum: 1 });
+    const handed = async (from: typeof inbox) =>
+      await new Promise((resolve) => {
+        from.queue.start((record) => {
+          resolve(record.body);
+          return Promise.resolve({ kind: 'wait', afterMs: 1 });
+        });
+      });
+    const first = await handed(inbox);
+    expect(await handed(await open())).toEqual(first);
+    expect(first).toMatchObject({ payload: JSON.parse(json) as unknown, retryNum: 1, transport: 'http' });
+  });
+});
+
 describe('a thread in which as many messages wait as may', () => {
   it('takes one more into a lane of its own, where it is refused aloud', async () => {
     const { inbox, arrives } = await setUp();
