@@ -55,7 +55,7 @@ const FILES: Feature = { scopes: ['files:read', 'files:write'], events: [], with
 const REACTIONS: Feature = {
   scopes: ['reactions:read'],
   events: ['reaction_added'],
-  without: 'stopping and resuming by a reaction',
+  without: 'stopping, resuming and retrying by a reaction, and its verdict on answers',
 };
 const PERSONA: Feature = {
   scopes: ['chat:write.customize'],
@@ -71,9 +71,10 @@ const EMAIL: Feature = { scopes: ['users:read.email'], events: [], without: 'e-m
 const COMMANDS: Feature = { scopes: ['commands'], events: [], without: 'the slash command and the message shortcut' };
 const AGENT: Feature = {
   scopes: ['assistant:write'],
-  events: ['agent_session_stopped'],
+  events: ['agent_session_stopped', 'app_context_changed'],
   without: 'the working status and Slack’s own stop control',
 };
+const PROMPTS: Feature = { scopes: ['assistant:write'], events: ['app_home_opened'], without: 'suggested prompts' };
 const ASSISTANT: Feature = {
   scopes: ['assistant:write'],
   events: ['assistant_thread_started', 'assistant_thread_context_changed'],
@@ -88,11 +89,12 @@ function featuresOf(options: SlackOptions, app: Pick<SlackAppConfig, 'surface'>)
     ...(options.threadFollowUps === 'mention' ? [] : [FOLLOW_UPS]),
     GROUP_MESSAGES,
     FILES,
-    REACTIONS,
+    ...(Object.keys(options.reactions).length > 0 ? [REACTIONS] : []),
     PERSONA,
     ...(options.slashCommand !== 'off' || options.messageShortcut ? [COMMANDS] : []),
     ...(options.autoJoin ? [JOIN] : []),
     ...(options.identity.email ? [EMAIL] : []),
+    ...(surface === 'agent' && options.suggestedPrompts.length > 0 ? [PROMPTS] : []),
     ...(surface === 'agent' ? [AGENT] : surface === 'assistant' ? [ASSISTANT] : []),
   ];
 }

@@ -53,6 +53,13 @@ export type SlackEvent =
       readonly tab: string | null;
       readonly context: Readonly<Record<string, unknown>> | null;
     }
+  /** Somebody looks at something else in Slack. */
+  | {
+      readonly kind: 'context_changed';
+      readonly user: string | null;
+      /** Empty when they look at nothing that Slack names. */
+      readonly context: Readonly<Record<string, unknown>>;
+    }
   | { readonly kind: 'joined'; readonly channel: string; readonly user: string }
   | {
       readonly kind: 'channel';
@@ -186,13 +193,36 @@ function parseStopped(event: unknown): SlackEvent | null {
   return { kind: 'session_stopped', channel, threadTs, user: data.user ?? data.user_id ?? null };
 }
 
-const homeSchema = z.looseObject({ channel: z.string(), user: id, tab: id });
+const contextSchema = z.record(z.string(), z.unknown());
+const homeSchema = z.looseObject({
+  channel: z.string(),
+  user: id,
+  tab: id,
+  context: contextSchema.nullish().catch(null),
+  app_context: contextSchema.nullish().catch(null),
+});
 
 function parseHome(event: unknown): SlackEvent | null {
   const parsed = homeSchema.safeParse(event);
   if (!parsed.success) return null;
-  const { channel, user, tab } = parsed.data;
-  return { ...opened('app_home_opened'), channel, threadTs: null, user: user ?? null, tab: tab ?? null, context: null };
+  const { channel, user, tab, app_context: folded, context } = parsed.data;
+  return {
+    ...opened('app_home_opened'),
+    channel,
+    threadTs: null,
+    user: user ?? null,
+    tab: tab ?? null,
+    context: folded ?? context ?? null,
+  };
+}
+
+const contextChangedSchema = z.looseObject({ user: id, context: contextSchema });
+
+function parseContextChanged(event: unknown): SlackEvent | null {
+  const parsed = contextChangedSchema.safeParse(event);
+  return parsed.success
+    ? { kind: 'context_changed', user: parsed.data.user ?? null, context: parsed.data.context }
+    : null;
 }
 
 const assistantSchema = z.looseObject({
@@ -281,6 +311,7 @@ const PARSERS = new Map<string, (event: unknown) => SlackEvent | null>(
     reaction_removed: parseReaction,
     agent_session_stopped: parseStopped,
     app_home_opened: parseHome,
+    app_context_changed: parseContextChanged,
     assistant_thread_started: parseAssistant,
     assistant_thread_context_changed: parseAssistant,
     member_joined_channel: parseJoined,

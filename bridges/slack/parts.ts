@@ -2,33 +2,26 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { Background } from '../../src/base/async.js';
-import { backoffMs } from '../../src/base/backoff.js';
 import type { Clock } from '../../src/base/clock.js';
-import { GatewayError, isGatewayError } from '../../src/base/errors.js';
+import { GatewayError } from '../../src/base/errors.js';
 import type { HttpListener } from '../../src/base/http-mount.js';
 import type { Logger } from '../../src/base/log.js';
 import type { Metrics } from '../../src/base/metrics.js';
-import type { AgentInput } from '../../src/core/agent-input.js';
 import type { Blocker, BridgeReport, DeadLetters } from '../../src/core/bridge.js';
 import type { AdapterFeatures } from '../../src/core/features.js';
 import type { FrameworkAdapter } from '../../src/core/framework-adapter.js';
-import { isOutsideBrain, type Outlet } from '../../src/core/outside.js';
+import { isOutsideBrain } from '../../src/core/outside.js';
 import type { AgentToolsProtocol } from '../../src/core/tools.js';
 import type { Turn } from '../../src/core/turn.js';
 import type { BandRest } from '../../src/platform/rest/band-rest.js';
 import { AgentTools } from '../../src/runtime/tools/agent-tools.js';
-import { Inbox } from '../../src/store/inbox.js';
 import { openLevelStore } from '../../src/store/leveldb.js';
 import type { StateStore } from '../../src/store/port.js';
-import { SeenKeys } from '../../src/store/seen.js';
 import type { SlackAppConfig } from './apps.js';
-import { slackKey, type SlackThread } from './conversation.js';
+import type { SlackThread } from './conversation.js';
 import { createGauges, SAMPLE_EVERY_MS } from './gauges.js';
-import { createAccept, type Accept } from './inbound/accept.js';
-import { Bindings, type Binding } from './inbound/bindings.js';
-import { contextNote } from './inbound/brain-message.js';
-import { withProgress, withSlackTools } from './inbound/brain-tools.js';
-import { catchUp } from './inbound/catch-up.js';
+import { createAppFiles } from './inbound/app-files.js';
+import { Bindings } from './inbound/bindings.js';
 import { createAsks } from './inbound/asks.js';
 import { createCommands } from './inbound/commands/commands.js';
 import { createAskForm } from './inbound/commands/form.js';
@@ -37,26 +30,27 @@ import { createChangeHandler } from './inbound/change-events.js';
 import { PendingChanges } from './inbound/changes.js';
 import { Controls } from './inbound/controls.js';
 import { createDispatcher } from './inbound/dispatcher.js';
-import { createFilesIn, type FilesIn } from './inbound/files-in.js';
-import { createHttpIngress } from './inbound/http.js';
+import { createDoors } from './inbound/doors.js';
+import { createLookBack } from './inbound/look-back.js';
 import { inTurns } from './inbound/in-turns.js';
+import { INBOX_TRIES, openIntake } from './inbound/intake.js';
 import { createMessageHandler } from './inbound/message.js';
-import { createOutages, isOutage } from './inbound/outage.js';
+import { createOutages } from './inbound/outage.js';
+import { createReactions } from './inbound/reactions.js';
+import { Surfaces } from './inbound/surfaces.js';
 import { createReplay } from './inbound/replay.js';
-import { slackRecordSchema, threadOf, type SlackRecord } from './inbound/records.js';
-import { SocketLink } from './inbound/socket-link.js';
-import { ThreadPast } from './inbound/thread-past.js';
+import { threadOf } from './inbound/records.js';
 import { Threads } from './inbound/threads.js';
 import { createTurnFlow } from './inbound/turn-flow.js';
 import { TurnRecords } from './inbound/turn-record.js';
 import { TurnRunner } from './inbound/turn.js';
 import { Installation } from './installations.js';
 import { neededScopes } from './manifest.js';
-import type { ThreadRef, ThreadStatus } from './outbound/port.js';
 import { createSlackOut } from './outbound/slack-out.js';
-import { createOutlet } from './outlet.js';
 import { blockersOf, createDeadLetters, reportOf } from './report.js';
+import { createRoomSide, type RoomSide } from './room-side.js';
 import type { SlackOptions } from './settings.js';
+import { stopInOrder, type StopStep } from './stop-in-order.js';
 
 export interface PartsDeps {
   readonly apps: readonly SlackAppConfig[];
@@ -79,39 +73,21 @@ export interface PartsDeps {
 }
 
 /** Everything of one started bridge. */
-export interface SlackParts {
+export interface SlackParts extends RoomSide {
   readonly listener: HttpListener;
-  readonly outlet: Outlet;
   readonly deadLetters: DeadLetters;
   start(): Promise<void>;
   listen(port: number, listener: HttpListener): Promise<void>;
   /** Called first at stop. */
   onStop(undo: () => void): void;
-  /** How a message of the room reaches the brain, when the room stands for a thread; null when it does not. */
-  placeOf(input: AgentInput): Promise<RoomPlace | null>;
-  roomClosed(roomId: string): void;
-  /** Band asks to interrupt, stop or resume, in one room or in all of them (S-166). */
-  control(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void;
   report(): BridgeReport;
   blockers(): readonly Blocker[];
   stop(): Promise<void>;
 }
 
-export interface RoomPlace {
-  /** Stands before the participants' note; empty for a brain that speaks by its outlet. */
-  readonly note: string;
-  run(work: (tools: AgentToolsProtocol) => Promise<void>): Promise<void>;
-}
-
 const TURN_GRACE_MS = 5_000;
 const FLUSH_MS = 5_000;
 const PRUNE_EVERY_MS = 3_600_000;
-const OUTAGE_MS = 30_000;
-const RECENT_MS = 24 * 3_600_000;
-/** Tries of one delivery, about ten minutes in all (S-040). */
-const INBOX_TRIES = 5;
-const RESOLVE_BACKOFF = { baseMs: 1_000, maxMs: 30_000 } as const;
-const INBOX_BACKOFF = { baseMs: 2_000, maxMs: 480_000, factor: 4, jitter: 'tenth' } as const;
 
 /** Puts the bridge together; nothing runs until `start`. */
 export async function openParts(deps: PartsDeps): Promise<SlackParts> {
@@ -141,7 +117,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
           background.run(async () => {
             await out.resume({ kind: 'token', slug, team: teamId });
             inbox.queue.wake();
-            await lookBack(slug);
+            await lookBack.at(slug);
           });
         },
       }),
@@ -188,41 +164,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       await bindings.markUnreachable(thread);
     },
   });
-  const inbox = await Inbox.open<SlackRecord>({
-    store,
-    prefix: `${prefix}/inbox`,
-    bodySchema: slackRecordSchema,
-    clock,
-    log,
-    // `inTurns` says how many of which kind are worked on.
-    maxRunning: Number.POSITIVE_INFINITY,
-    maxFailures: INBOX_TRIES,
-    backoff: { ...INBOX_BACKOFF, random },
-    seenRetentionMs: options.dedupTtlHours * 3_600_000,
-  });
-  const claims = await SeenKeys.open({
-    store,
-    prefix: `${prefix}/claims`,
-    clock,
-    retentionMs: options.dedupTtlHours * 3_600_000,
-  });
-  const past = new ThreadPast();
-  const takeIn = createAccept({
-    inbox,
-    clock,
-    metrics,
-    deadlineMs: options.ackDeadlineMs,
-    maxQueuedPerThread: options.maxQueuedPerThread,
-  });
-  const accept: Accept = async (arrival) => {
-    try {
-      return await takeIn(arrival);
-    } catch (error) {
-      // What was not taken may be missing from the past of its thread.
-      past.forgetAll();
-      throw error;
-    }
-  };
+  const { inbox, claims, past, accept } = await openIntake({ options, store, prefix, random, clock, log, metrics });
   const changes = new PendingChanges(store, `${prefix}/changes`, clock);
   const runner = new TurnRunner({ inner, clock, log, metrics, timeoutMs: options.turnTimeoutSeconds * 1_000 });
   const laneOfThread = (thread: SlackThread) =>
@@ -249,28 +191,18 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   const answerTo = (payload: unknown) => commandAnswer(payload, options.slashCommand !== 'off');
   const roomTools = (roomId: string, turn: Turn): AgentToolsProtocol =>
     new AgentTools({ rest, roomId, agentId: deps.agentId, turn, features: deps.features });
-  const filesByApp = new Map<string, FilesIn>();
-  const filesIn = ({ app, client, identity }: Installation): FilesIn => {
-    let files = filesByApp.get(app.slug);
-    if (!files) {
-      files = createFilesIn({
-        client,
-        team: identity?.teamId ?? '-',
-        token: app.botToken,
-        slackApiUrl,
-        dispatcher,
-        folder: join(deps.dataDir, 'slack-files', app.slug),
-        limits: options.files,
-        clock,
-        log,
-      });
-      filesByApp.set(app.slug, files);
-    }
-    return files;
-  };
+  const files = createAppFiles({
+    slackApiUrl,
+    dispatcher,
+    folder: join(deps.dataDir, 'slack-files'),
+    limits: options.files,
+    clock,
+    log,
+  });
 
   const turns = new TurnRecords(store, `${prefix}/turns`);
   const outages = createOutages({ out, clock, log });
+  const surfaces = new Surfaces({ prompts: options.suggestedPrompts, log });
   const flow = createTurnFlow({
     options,
     inner,
@@ -283,9 +215,10 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     runner,
     controls,
     outages,
+    surfaces,
     tries: INBOX_TRIES,
     out,
-    filesIn,
+    filesIn: (installation) => files.of(installation),
     roomTools,
     clock,
     log,
@@ -321,36 +254,18 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     log,
   });
 
-  const recentThreads = async (slug: string) => {
-    const recent: { thread: SlackThread; lastTs: string; touchedAt: number }[] = [];
-    for (const { key, thread } of bindings.ofApp(slug)) {
-      const { lastTs, touchedAt } = await threads.get(key);
-      if (lastTs !== null && touchedAt > clock.now() - RECENT_MS) recent.push({ thread, lastTs, touchedAt });
-    }
-    return recent.sort((a, b) => b.touchedAt - a.touchedAt);
-  };
-  const lookBack = async (slug: string): Promise<void> => {
-    const installation = installations.get(slug);
-    if (!installation || !open) return;
-    await catchUp(
-      installation,
-      { mode: options.backfill, accept, threads: recentThreads, clock, log },
-      stopping.signal,
-    ).catch((error: unknown) => {
-      if (!stopping.signal.aborted) throw error;
-    });
-  };
-  const downSince = new Map<string, number>();
-  /** An outage that Slack's own repeats may not cover makes bound threads looked through. */
-  const noteConnections = (slug: string, connections: number): void => {
-    if (connections === 0) {
-      if (!downSince.has(slug)) downSince.set(slug, clock.now());
-      return;
-    }
-    const since = downSince.get(slug);
-    downSince.delete(slug);
-    if (since !== undefined && clock.now() - since > OUTAGE_MS) background.run(() => lookBack(slug));
-  };
+  const lookBack = createLookBack({
+    mode: options.backfill,
+    installations,
+    bindings,
+    threads,
+    accept,
+    background,
+    open: () => open,
+    signal: stopping.signal,
+    clock,
+    log,
+  });
   const dispatch = createDispatcher({
     installations,
     replayOf: (app) =>
@@ -372,74 +287,55 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       clock,
     }),
     askForm,
-    isKnown: (slug, channel) => {
-      for (const { thread } of bindings.ofApp(slug)) if (thread.channel === channel) return true;
-      return false;
-    },
+    onReaction: createReactions({ meanings: options.reactions, bindings, controls, runner, accept, rest, log }),
+    surfaces,
     out,
     catchUp: (slug) => {
       past.forgetAll();
-      background.run(() => lookBack(slug));
+      lookBack.soon(slug);
     },
     clock,
     log,
     metrics,
   });
-  const sockets = apps.flatMap((app) =>
-    app.transport === 'socket' && app.appToken !== null
-      ? [
-          new SocketLink({
-            slug: app.slug,
-            appToken: app.appToken,
-            slackApiUrl,
-            dispatcher,
-            pingTimeoutMs: options.socket.pingTimeoutMs,
-            connections: options.socket.connections,
-            accept,
-            answerTo,
-            clock,
-            log,
-            metrics,
-            random,
-            onChange: ({ open: connections }) => {
-              if (connections === 0) past.forgetAll();
-              noteConnections(app.slug, connections);
-            },
-          }),
-        ]
-      : [],
-  );
-  const listener = createHttpIngress({
-    apps: apps.filter(({ transport }) => transport === 'http'),
-    mountPath: options.mountPath,
+  const { listener, sockets } = createDoors({
+    apps,
+    options,
     accept,
     answerTo,
+    dispatcher,
+    random,
+    open: () => open,
+    onConnections: (slug, connections) => {
+      if (connections === 0) past.forgetAll();
+      lookBack.noteConnections(slug, connections);
+    },
     clock,
     log,
     metrics,
-    bodyLimitBytes: options.bodyLimitBytes,
-    open: () => open,
   });
-  /** What a peer says waits until it is known where to: a failure would lose it. */
-  const resolved = async (roomId: string, signal: AbortSignal): Promise<Binding | null> => {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await bindings.resolve(roomId, signal);
-      } catch (error) {
-        if (signal.aborted || !isGatewayError(error) || !isOutage(error)) throw error;
-        log.warn({ err: error, roomId, tries }, 'the thread of a room is not known yet');
-        await clock.sleep(backoffMs(tries, RESOLVE_BACKOFF), signal);
-      }
-    }
-  };
-  const statuses = new Map<string, ThreadStatus>();
-  const relays = isOutsideBrain(inner);
-  const refOf = ({ thread }: Binding, askerId: string | null = null): ThreadRef => ({ ...thread, askerId });
+  const roomSide = createRoomSide({
+    options,
+    rest,
+    installations,
+    bindings,
+    threads,
+    runner,
+    controls,
+    files,
+    out,
+    relays: isOutsideBrain(inner),
+    background,
+    newId: deps.newId,
+    signal: stopping.signal,
+    clock,
+    log,
+  });
 
   const stopAll = async (): Promise<void> => {
     if (!open) return;
     open = false;
-    const steps: (() => Promise<void> | void)[] = [
+    const steps: StopStep[] = [
       ...undo.reverse(),
       ...sockets.map((socket) => () => socket.stop()),
       () => {
@@ -455,21 +351,12 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       ...[...installations.values()].map((installation) => () => installation.stop()),
       ...(deps.store ? [] : [() => store.close()]),
     ];
-    const failures: unknown[] = [];
-    for (const step of steps) {
-      try {
-        await step();
-      } catch (error) {
-        failures.push(error);
-        log.error({ err: error }, 'a part of the Slack bridge did not stop');
-      }
-    }
-    if (failures.length > 0) throw new AggregateError(failures, 'The Slack bridge did not stop in order');
+    await stopInOrder(steps, log);
   };
 
   return {
+    ...roomSide,
     listener,
-    outlet: createOutlet({ bindings, threads, out, statuses, options, signal: stopping.signal }),
     deadLetters: createDeadLetters(inbox.queue, out.deadLetters),
     async start() {
       for (const installation of installations.values()) installation.start();
@@ -480,7 +367,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
         clock.every(PRUNE_EVERY_MS, () => {
           background.run(async () => {
             await Promise.all([inbox.prune(), claims.prune(), controls.prune(), changes.prune()]);
-            for (const files of filesByApp.values()) await files.sweep();
+            await files.sweep();
           });
         }),
       );
@@ -501,59 +388,6 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     },
     onStop(step) {
       undo.push(step);
-    },
-    async placeOf({ roomId, signal, tools, msg }) {
-      const binding = await resolved(roomId, signal);
-      if (!binding) return null;
-      const installation = installations.get(binding.thread.slug);
-      if (!installation) {
-        log.warn({ app: binding.thread.slug, roomId }, 'a room stands for a thread of an app that is not configured');
-        return null;
-      }
-      if (relays) return { note: '', run: (work) => work(tools) };
-      const thread = refOf(binding);
-      const { people } = await threads.get(slackKey(thread));
-      return {
-        note: contextNote(await installation.directory.channelLabel(thread.channel)),
-        async run(work) {
-          const turnId = `band:${msg.id}`;
-          const slack = withSlackTools(tools, {
-            out,
-            thread,
-            turnId,
-            mentions: { users: people, groups: false, broadcast: false, channels: [thread.channel] },
-            show: () => Promise.resolve(),
-            readFile: async (fileId, offset) =>
-              (await filesIn(installation).read(fileId, offset)) ?? 'Error: this file was not taken, or is gone',
-          });
-          const progress = options.showToolProgress ? out.progress(thread, turnId) : null;
-          const status = out.status(thread);
-          status.set();
-          try {
-            await work(progress ? withProgress(slack, progress) : slack);
-          } finally {
-            status.clear();
-            await progress?.finish();
-          }
-        },
-      };
-    },
-    roomClosed(roomId) {
-      statuses.get(roomId)?.clear();
-      statuses.delete(roomId);
-    },
-    control(roomId, mode) {
-      const action = mode === 'play' ? 'resume' : mode;
-      const asked = roomId === null ? apps.flatMap(({ slug }) => [...bindings.ofApp(slug)]) : [bindings.ofRoom(roomId)];
-      background.run(async () => {
-        for (const binding of asked) {
-          if (!binding) continue;
-          // A signal for all rooms is about what runs, or what waits for it.
-          const key = slackKey(binding.thread);
-          const concerned = roomId !== null || (mode === 'play' ? (await threads.get(key)).paused : runner.runs(key));
-          if (concerned) await controls.act(action, refOf(binding), null, null, deps.newId());
-        }
-      });
     },
     report: () => reportOf({ installations, sockets, inbox: inbox.queue, out, apps, bindings }),
     blockers: () => blockersOf({ installations, sockets, apps, clock }),

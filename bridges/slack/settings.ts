@@ -26,6 +26,11 @@ const app = z.strictObject({
   deny: idList.optional(),
 });
 
+const REACTION_MEANINGS = ['stop', 'resume', 'interrupt', 'retry', 'good', 'bad'] as const;
+/** What an emoji on a message of a thread in progress means. */
+export type ReactionMeaning = (typeof REACTION_MEANINGS)[number];
+const emojiName = z.string().regex(/^[a-z0-9_+'-]+$/, 'Input should be an emoji name without colons');
+
 /** Everything an operator can set about the Slack bridge. */
 export const slackSettings = settingsGroup('slack', {
   slug: setting(slug.default('main'), { help: 'Name of the app in URLs and thread keys, when there is one app.' }),
@@ -115,10 +120,37 @@ export const slackSettings = settingsGroup('slack', {
   mirror_slack_context: setting(z.boolean().default(true), {
     help: 'Copies what people write in Slack into the room as thoughts.',
   }),
+  mirror_replies: setting(z.boolean().default(false), {
+    help: 'Copies what the agent answers in Slack into the room as thoughts.',
+  }),
+  relay_room_messages: setting(z.enum(['none', 'mentions']).default('none'), {
+    help: 'Shows in the thread what peers say to the agent in its room: mentions, or none; the relay does so by itself.',
+  }),
   status: setting(z.enum(['auto', 'agent-session', 'assistant', 'off']).default('auto'), {
     help: 'How Slack shows that the agent is working.',
   }),
   status_text: setting(z.string().min(1).max(100).default('is thinking…'), { help: 'The status shown while working.' }),
+  reactions: setting(
+    z.record(emojiName, z.enum(REACTION_MEANINGS)).default({
+      octagonal_sign: 'stop',
+      arrow_forward: 'resume',
+      arrows_counterclockwise: 'retry',
+      '+1': 'good',
+      '-1': 'bad',
+    }),
+    {
+      help: 'What emojis put on messages of a thread mean: stop, resume, interrupt, retry, or good and bad for what an answer was worth; empty: nothing.',
+    },
+  ),
+  suggested_prompts: setting(
+    z
+      .array(z.strictObject({ title: z.string().min(1).max(75), message: z.string().min(1).max(1_000) }))
+      .max(4)
+      .default([]),
+    {
+      help: 'Up to four prompts offered where somebody opens the conversation with the app, each with title and message.',
+    },
+  ),
   ack_reaction: setting(
     z
       .string()

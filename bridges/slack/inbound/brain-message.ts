@@ -1,3 +1,5 @@
+import type { Logger } from '../../../src/base/log.js';
+import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import { PlatformMessage } from '../../../src/core/platform-message.js';
 import type { OutsideOrigin } from '../../../src/core/outside.js';
 import type { SlackMessage } from '../messages.js';
@@ -17,6 +19,8 @@ export interface SlackTurnFacts {
   readonly retryNum: number | null;
   readonly files: readonly Readonly<Record<string, unknown>>[];
   readonly bandHandle: string | null;
+  /** What the author was looking at in Slack; null where Slack did not say. */
+  readonly context: Readonly<Record<string, unknown>> | null;
   /** See {@link OutsideOrigin.delivery}. */
   readonly delivery: string;
   readonly acceptedAt: number;
@@ -59,6 +63,7 @@ export function toBrainMessage(facts: SlackTurnFacts, now: number): PlatformMess
       ...(sender?.email ? { slack_user_email: sender.email } : {}),
       ...(facts.bandHandle === null ? {} : { slack_user_band_handle: facts.bandHandle }),
       ...(sender?.isStranger ? { external: true } : {}),
+      ...(facts.context === null ? {} : { slack_context: facts.context }),
       slack_permalink: message.permalink ?? null,
       slack_files: facts.files,
       slack_edited: Boolean(message.edited),
@@ -102,4 +107,21 @@ export function mirrorEvent(
       ...extra,
     },
   };
+}
+
+/** Copies an answer into the room, for people to read: its failure changes nothing. */
+export async function copyReply(rest: BandRest, binding: Binding, markdown: string, log: Logger): Promise<void> {
+  const { roomId, thread } = binding;
+  const metadata = {
+    slack_mirror: true,
+    slack_direction: 'out',
+    slack_app_slug: thread.slug,
+    slack_channel_id: thread.channel,
+    slack_thread_ts: thread.threadTs,
+  };
+  try {
+    await rest.postEvent(roomId, { content: `💬 Slack · answered: ${markdown}`, messageType: 'thought', metadata });
+  } catch (error) {
+    log.warn({ err: error, roomId }, 'an answer in Slack could not be mirrored');
+  }
 }

@@ -13,6 +13,8 @@ export interface BrainToolsDeps {
   /** Resolves once it is on disk that the turn has shown something. */
   readonly show: () => Promise<void>;
   readonly readFile: (fileId: string, offset: number) => Promise<unknown>;
+  /** Told of every reply that Slack has or will get; never rejects. */
+  readonly mirror?: (markdown: string) => Promise<void>;
 }
 
 export const REPLY_TOOL = 'slack_send_message';
@@ -52,6 +54,7 @@ function sendMessage(tools: AgentToolsProtocol, deps: BrainToolsDeps): CustomToo
           ...(broadcast === undefined ? {} : { broadcast }),
         }),
       );
+      if (sent.state !== 'failed') await deps.mirror?.(content);
       return toResult(sent, (accepted) => ({ ok: true, ts: accepted.ts, permalink: accepted.permalink }));
     },
   };

@@ -144,12 +144,18 @@ export class Controls {
 
   /** Somebody steered by a reaction: it counts in a thread that a room stands for, from who wrote there or may press. */
   async react(action: SteeringAction, thread: ThreadRef, userId: string, by: Installation, id: string): Promise<void> {
-    const { bindings, threads } = this.#deps;
-    if (!bindings.find(thread)) return;
-    const { people } = await threads.get(slackKey(thread));
-    if (people.includes(userId) || (await this.#may(userId, thread, by))) {
+    if (!this.#deps.bindings.find(thread)) return;
+    // Whoever put the reaction there asked for nothing by it alone.
+    const place = { ...thread, askerId: null };
+    if (await this.maySteer(place, userId, by)) {
       await this.act(action, thread, await actorOf(userId, by), null, id);
     }
+  }
+
+  /** Whether somebody may steer a thread without having been given a button: who wrote there, and who may press. */
+  async maySteer(thread: ThreadRef, userId: string, by: Installation): Promise<boolean> {
+    const { people } = await this.#deps.threads.get(slackKey(thread));
+    return people.includes(userId) || (await this.#may(userId, { ...thread, askerId: null }, by));
   }
 
   /** Slack's own stop control, which a thread confirms in one line. */

@@ -18,14 +18,16 @@ import {
   type SlackViewDelivery,
 } from '../parse.js';
 import type { SlackEvent } from '../parse-event.js';
-import { readMessages, type SlackIdentity } from '../web-methods.js';
+import type { SlackIdentity } from '../web-methods.js';
 import type { ChangeHandler } from './change-events.js';
 import type { CommandHandler } from './commands/commands.js';
 import type { AskForm } from './commands/form.js';
 import { responseWay, type Controls } from './controls.js';
 import type { MessageHandler } from './message.js';
 import type { SlackRecord } from './records.js';
+import type { ReactionHandler } from './reactions.js';
 import type { Replay } from './replay.js';
+import type { Surfaces } from './surfaces.js';
 import type { TurnFlow } from './turn-flow.js';
 
 type Record_ = QueueRecord<SlackRecord>;
@@ -42,8 +44,8 @@ export interface DispatcherDeps {
   readonly controls: Controls;
   readonly onCommand: CommandHandler;
   readonly askForm: AskForm;
-  /** Whether a room stands for some thread of the channel. */
-  readonly isKnown: (slug: string, channel: string) => boolean;
+  readonly onReaction: ReactionHandler;
+  readonly surfaces: Surfaces;
   readonly out: SlackOut;
   /** Slack dropped deliveries of this app: what bound threads missed is looked for. */
   readonly catchUp: (slug: string) => void;
@@ -55,11 +57,6 @@ export interface DispatcherDeps {
 const DONE: Outcome = { kind: 'done' };
 const IDENTITY_LOOK_MS = 1_000;
 const PARKED_LOOK_MS = 60_000;
-/** Reactions that steer a turn; a person who has no buttons at hand puts one on a message of the thread. */
-const REACTION_CONTROLS = new Map([
-  ['octagonal_sign', 'stop'],
-  ['arrow_forward', 'resume'],
-] as const);
 
 /** Inbox record → Bolt → its handler. One record's failure is its own. */
 export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
@@ -211,7 +208,10 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       case 'deleted':
         return identity ? await deps.onChange({ installation, identity, delivery, event }, record, signal) : DONE;
       case 'reaction':
-        if (identity) await react(event, placeOf(delivery, installation, identity), installation, record, signal);
+        if (identity) {
+          const { slug, team } = keyOf(delivery, installation, identity);
+          await deps.onReaction(event, { slug, team }, installation, identity, record, signal);
+        }
         return DONE;
       case 'session_stopped':
         if (identity) {
@@ -240,25 +240,14 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
         }
         return DONE;
       case 'thread_opened':
+        await deps.surfaces.opened(event, installation, signal);
+        return DONE;
+      case 'context_changed':
+        deps.surfaces.looked(event, installation);
+        return DONE;
       case 'other':
         return DONE;
     }
-  }
-
-  async function react(
-    event: Extract<SlackEvent, { kind: 'reaction' }>,
-    place: ThreadRef,
-    installation: Installation,
-    record: Record_,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const action = event.added ? REACTION_CONTROLS.get(event.name as 'octagonal_sign' | 'arrow_forward') : undefined;
-    if (action === undefined) return;
-    const { channel, ts } = event;
-    if (!deps.isKnown(installation.app.slug, channel)) return;
-    const { messages } = await readMessages(installation.client, { channel, ts, limit: 1 }, { signal });
-    const threadTs = messages.find((message) => message.ts === ts)?.thread_ts ?? ts;
-    await deps.controls.react(action, { ...place, channel, threadTs }, event.user, installation, record.id);
   }
 }
 

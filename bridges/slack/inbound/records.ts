@@ -60,6 +60,8 @@ function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
     case 'joined':
     case 'channel':
       return `channel:${slug}:${event.channel}`;
+    case 'context_changed':
+      return `context:${slug}:${event.user ?? '-'}`;
     case 'user_changed':
     case 'uninstalled':
     case 'tokens_revoked':

@@ -19,7 +19,7 @@ import type { MentionRule, SlackOut, ThreadRef, TurnProgress } from '../outbound
 import type { SlackMessage } from '../messages.js';
 import type { SlackOptions } from '../settings.js';
 import type { Binding, Bindings } from './bindings.js';
-import { contextNote, mirrorEvent, toBrainMessage, type SlackTurnFacts } from './brain-message.js';
+import { contextNote, copyReply, mirrorEvent, toBrainMessage, type SlackTurnFacts } from './brain-message.js';
 import { withProgress, withSlackTools } from './brain-tools.js';
 import type { Controls } from './controls.js';
 import type { FilesIn } from './files-in.js';
@@ -27,6 +27,7 @@ import { readThread } from './history.js';
 import type { MessageAt } from './message.js';
 import { isOutage, type Outages } from './outage.js';
 import type { SlackRecord } from './records.js';
+import type { Surfaces } from './surfaces.js';
 import type { ThreadPast } from './thread-past.js';
 import type { Threads } from './threads.js';
 import type { TurnRecords } from './turn-record.js';
@@ -44,6 +45,7 @@ export interface TurnFlowDeps {
   readonly runner: TurnRunner;
   readonly controls: Controls;
   readonly outages: Outages;
+  readonly surfaces: Surfaces;
   /** Tries of one record before it is given up. */
   readonly tries: number;
   readonly out: SlackOut;
@@ -169,6 +171,7 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       turnId: record.id,
       mentions: mentionRule(options, thread, people),
       show: () => turns.show(record.id),
+      ...(options.mirrorReplies ? { mirror: (text: string) => mirrorReply(binding, text) } : {}),
       readFile: async (fileId, offset) =>
         (await deps.filesIn(installation).read(fileId, offset)) ?? 'Error: this file was not taken, or is gone',
     });
@@ -230,6 +233,12 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       retryNum: record.body.retryNum,
       files: files.listed.map((file) => ({ ...file })),
       bandHandle: message.user ? (options.identity.map[message.user] ?? null) : null,
+      context: deps.surfaces.contextOf(thread.slug, {
+        channel: thread.channel,
+        threadTs: thread.threadTs,
+        user: message.user ?? null,
+        own: message.app_context ?? null,
+      }),
       delivery: record.id,
       acceptedAt: record.putAt,
       maybeDelivered: record.maybeDelivered,
@@ -246,6 +255,10 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       log.warn({ err: error, roomId: facts.binding.roomId }, 'a Slack message could not be mirrored');
     }
   };
+
+  /** The same for what the agent answers; a brain reads no thoughts, so it does not read its own words twice (S-129). */
+  const mirrorReply = (binding: Binding, markdown: string): Promise<void> =>
+    copyReply(deps.rest, binding, markdown, log);
 
   /** What the end of a turn means for its record, its thread and its room. */
   const settle = async (

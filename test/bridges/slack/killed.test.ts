@@ -201,7 +201,6 @@ describe('a bridge that is killed', () => {
           await new Promise((resolve) => setTimeout(resolve, random() * 400));
           await running.kill();
           running = await start();
-          // Slack stops sending to an app that takes next to nothing; its admin switches that on again.
           app.subscriptionOff = false;
         }
       }
@@ -214,6 +213,8 @@ describe('a bridge that is killed', () => {
               delivery.state !== 'acked' && (delivery.type === 'app_mention' || delivery.type === 'message'),
           );
       await slack.until(() => slack.events.inFlight === 0);
+      // Slack stops sending to an app that takes next to nothing; its admin switches that on again, here and above.
+      app.subscriptionOff = false;
       for (const delivery of missed()) slack.deliverRaw(slack.world.apps.get(delivery.app)!, delivery.body);
       await slack.until(
         () => threads.every((said) => answers(said).length >= 1),

@@ -65,6 +65,7 @@ describe('the generated manifest', () => {
     ]);
     expect([...shape.settings.event_subscriptions.bot_events].sort()).toEqual([
       'agent_session_stopped',
+      'app_context_changed',
       'app_mention',
       'app_uninstalled',
       'channel_archive',
@@ -118,6 +119,17 @@ describe('the generated manifest', () => {
     expect(without.needed.has('commands')).toBe(false);
     for (const one of [{ slashCommand: 'off' }, { messageShortcut: false }])
       expect(manifest({ ...http, ...one }).shape.oauth_config.scopes.bot).toContain('commands');
+  });
+
+  it('S-214 S-137 S-155 listens for an opened conversation and for reactions only where something comes of it', () => {
+    const prompts = { suggestedPrompts: [{ title: 'Build', message: 'Is it green?' }] };
+    expect(manifest(socket).shape.settings.event_subscriptions.bot_events).not.toContain('app_home_opened');
+    expect(manifest({ ...socket, ...prompts }).shape.settings.event_subscriptions.bot_events).toContain(
+      'app_home_opened',
+    );
+    const deaf = manifest({ ...socket, reactions: {} }).shape;
+    expect(deaf.settings.event_subscriptions.bot_events).not.toContain('reaction_added');
+    expect(deaf.oauth_config.scopes.bot).not.toContain('reactions:read');
   });
 
   it('S-214 keeps Slack’s rules for names', () => {

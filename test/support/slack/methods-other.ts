@@ -136,6 +136,11 @@ const setTitle: Method = () => ({});
 const setPrompts: Method = ({ world, args, installation }) => {
   const prompts = (json(args['prompts']) ?? []) as Json[];
   if (prompts.length > 4 || prompts.length === 0) throw new SlackFailure('invalid_arguments');
+  if (prompts.some((one) => str(one['title']) === '' || str(one['message']) === ''))
+    throw new SlackFailure('invalid_arguments');
+  channelOf(world, args['channel_id']);
+  if (installation.app.surface === 'assistant' && str(args['thread_ts']) === '')
+    throw new SlackFailure('invalid_arguments');
   const ignored = installation.app.surface === 'agent' && str(args['thread_ts']) !== '';
   if (!ignored) world.prompts.set(str(args['channel_id']), prompts);
   return {};

@@ -30,6 +30,7 @@ const facts: SlackTurnFacts = {
   retryNum: 1,
   files: [{ id: 'F1' }],
   bandHandle: null,
+  context: null,
   delivery: 'main:ev:Ev1',
   acceptedAt: 5,
   maybeDelivered: false,
