@@ -49,12 +49,22 @@ export class TaskBook {
   readonly #store: StateStore;
   readonly #keys: RecordKeys;
   readonly #onCount: (state: TaskState, count: number) => void;
+  readonly #onReread: (task: OpenTask) => void;
 
-  /** @param onCount - told how many tasks are held in a state, whenever that changes */
-  constructor(store: StateStore, keys: RecordKeys, onCount: (state: TaskState, count: number) => void) {
+  /**
+   * @param onCount - told how many tasks are held in a state, whenever that changes
+   * @param onReread - told that a step whose write had failed stands in the store all the same; the task may have ended
+   */
+  constructor(
+    store: StateStore,
+    keys: RecordKeys,
+    onCount: (state: TaskState, count: number) => void,
+    onReread: (task: OpenTask) => void = () => undefined,
+  ) {
     this.#store = store;
     this.#keys = keys;
     this.#onCount = onCount;
+    this.#onReread = onReread;
   }
 
   get openCount(): number {
@@ -221,6 +231,7 @@ export class TaskBook {
     this.#moved(held.row.state, row.state);
     held.row = row;
     this.#show(held, missed);
+    this.#onReread(held);
   }
 
   #hold(row: TaskRow, view: TaskView, revision: number): OpenTask {

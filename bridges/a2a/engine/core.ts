@@ -85,9 +85,16 @@ export class EngineCore {
     this.deps = deps;
     const { store, keys, clock, rest, log, metrics } = deps;
     this.figures = new TaskFigures(metrics);
-    this.book = new TaskBook(store, keys, (state, count) => {
-      this.figures.counted(state, count);
-    });
+    this.book = new TaskBook(
+      store,
+      keys,
+      (state, count) => {
+        this.figures.counted(state, count);
+      },
+      (task) => {
+        this.#caughtUp(task);
+      },
+    );
     this.contexts = new Contexts({ store, keys, clock, findBinding: deps.findBinding });
     this.lanes = new Lanes(store, keys, this.contexts);
     this.delivery = new DeliveryStates(rest);
@@ -220,6 +227,18 @@ export class EngineCore {
       removeFromLane(lane, row.id);
       lane.running = row.id;
     }
+  }
+
+  /** A step that was thought to have failed is done: what follows from it is made up for. */
+  #caughtUp(task: OpenTask): void {
+    this.#arrange(task);
+    const { row } = task;
+    const lane = this.laneOf(row);
+    if (row.state !== 'TASK_STATE_WORKING' || !lane || this.stopping) return;
+    const settings = this.settingsOf(row.peerId);
+    this.armSilence(task, settings);
+    if (row.replies > 0) this.completion.afterReply(task, lane.context, settings);
+    else if (row.posted > 0) this.completion.awaitReply(task, lane.context, settings);
   }
 
   /** A task was stored. */

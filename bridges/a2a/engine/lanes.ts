@@ -27,6 +27,8 @@ export interface Lane {
   coming: number;
   /** When the last late reply came. */
   lateAt: number | null;
+  /** A write of its record failed and may have reached the disk. */
+  doubtful: boolean;
 }
 
 const TAKEN_KEPT = 32;
@@ -81,6 +83,7 @@ export class Lanes {
         users: 0,
         coming: 0,
         lateAt: null,
+        doubtful: false,
       };
       this.#lanes.set(key, made);
       this.#contexts.retain(context);
@@ -104,6 +107,13 @@ export class Lanes {
 
   put(lane: Lane): StoreChange {
     return { kind: 'put', key: this.#keys.lane(lane.context.key, lane.peerId), value: toBytes(lane.record) };
+  }
+
+  /** After a write of unknown outcome: the record as the store has it. */
+  async reread(lane: Lane): Promise<void> {
+    const stored = await this.#store.get(this.#keys.lane(lane.context.key, lane.peerId));
+    if (stored) lane.record = readJson(stored.value, laneRecordSchema);
+    lane.doubtful = false;
   }
 
   save(lane: Lane): Promise<number> {

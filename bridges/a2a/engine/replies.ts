@@ -1,3 +1,4 @@
+import { isGatewayError } from '../../../src/base/errors.js';
 import { plainReply, type Reply } from '../convert/directive.js';
 import { fromBandText, type MentionName } from '../convert/from-band.js';
 import type { ConversationSettings } from '../settings.js';
@@ -6,7 +7,7 @@ import type { OpenTask } from './book.js';
 import type { Context } from './contexts.js';
 import type { EngineCore } from './core.js';
 import { stateLabel } from './figures.js';
-import { DEBT_QUIET_MS, quietFor, takeReply, type Lane } from './lanes.js';
+import { DEBT_QUIET_MS, quietFor, takeReply, tasksOf, type Lane } from './lanes.js';
 import { answer, remark } from './steps.js';
 
 /** A text of a room that mentions the gateway agent. */
@@ -44,6 +45,7 @@ export class Replies {
   async #replyOfPeer(context: Context, peerId: string, reply: BandReply): Promise<void> {
     const lane = await this.#core.lanes.enter(context, peerId);
     try {
+      if (lane.doubtful) await this.#settle(lane);
       if (lane.record.taken.includes(reply.id)) return;
       const isOwed = lane.running === null && (await this.#isOwed(lane));
       const taskId = lane.running ?? this.#parkedOrInterrupted(lane);
@@ -142,9 +144,16 @@ export class Replies {
         },
         (error: unknown) => {
           untake?.();
+          lane.doubtful ||= isGatewayError(error, 'STORE_IO');
           throw error;
         },
       );
+  }
+
+  /** A reply whose write failed may have been taken all the same: lane and task are brought to what the store has. */
+  async #settle(lane: Lane): Promise<void> {
+    await this.#core.lanes.reread(lane);
+    for (const taskId of tasksOf(lane)) await this.#core.change(taskId, () => null);
   }
 
   async #isSameTurn(context: Context, taskId: string, settings: ConversationSettings): Promise<boolean> {
@@ -184,6 +193,7 @@ export class Replies {
       return;
     }
     for (const lane of lanes) {
+      if (lane.doubtful) await this.#settle(lane);
       const settings = this.#core.settingsOf(lane.peerId);
       if (settings.others === 'answer' && lanes.length === 1) {
         await this.#replyOfPeer(context, lane.peerId, reply);
@@ -205,6 +215,7 @@ export class Replies {
       if (after) this.#core.armSilence(after, settings);
     } catch (error) {
       untake();
+      lane.doubtful ||= isGatewayError(error, 'STORE_IO');
       throw error;
     }
   }

@@ -308,6 +308,44 @@ describe('a write that failed and reached the disk all the same', () => {
     expect(lab.rooms.posted).toHaveLength(2);
   });
 
+  const isReply = (changes: readonly StoreChange[]) => changes.some(({ key }) => key.includes('/l/'));
+
+  it('A-173 A-201 a reply is found: it shows once, and the quiet after it still ends the answer', async () => {
+    const { lie, guarded } = lying();
+    lab = await a2aLab({ store: guarded, options: { completion: 'settle' } });
+    const stream = await lab.client.stream('helper', 'SendStreamingMessage', message('pay'));
+    await stream.until(({ result }) => result.statusUpdate?.status.state === 'TASK_STATE_WORKING');
+    lie.about = isReply;
+    const taken = lab.reply('paid');
+    await lab.until(() => lab.lines.some(({ msg }) => String(msg).includes('the store refused a step')));
+    await lab.clock.advance(100);
+    await taken;
+    await lab.clock.advance(300);
+    const events = await stream.rest();
+    expect(
+      events.map(({ result }) => result.artifactUpdate?.artifact.name ?? result.statusUpdate.status.state),
+    ).toEqual(['reply', 'TASK_STATE_COMPLETED']);
+  });
+
+  it('A-201 A-205 a question is found: the lane goes on with the next task', async () => {
+    const { lie, guarded } = lying();
+    lab = await a2aLab({ store: guarded });
+    const asked = await lab.submit('pay', { contextId: 'c' });
+    await lab.posted(1);
+    await working(asked);
+    const next = await lab.submit('the weather?', { contextId: 'c' });
+    lie.about = isReply;
+    const taken = lab.reply(`Which?${ASK}`);
+    await lab.until(() => lab.lines.some(({ msg }) => String(msg).includes('the store refused a step')));
+    await lab.clock.advance(100);
+    await taken;
+    expect(await state(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
+    await lab.posted(2);
+    await lab.reply('sunny');
+    expect([await state(next), await state(asked)]).toEqual(['TASK_STATE_COMPLETED', 'TASK_STATE_INPUT_REQUIRED']);
+    expect((await lab.get(asked)).history).toHaveLength(1);
+  });
+
   it('A-207 a cancel is found, and whoever waits is told', async () => {
     const { lie, guarded } = lying();
     lab = await a2aLab({ store: guarded });
