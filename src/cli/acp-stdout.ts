@@ -6,6 +6,19 @@ export interface StandardStreams {
   readonly stderr: NodeJS.WriteStream;
 }
 
+/** The way to a standard output that is guarded already. */
+const guarded = new WeakMap<NodeJS.WriteStream, NodeJS.WriteStream['write']>();
+
+/**
+ * Sends to standard error what anybody writes to standard output from now on. Call it before anything is loaded that
+ * might print; {@link claimStdout} finds the way back.
+ */
+export function guardStdout({ stdout, stderr }: StandardStreams): void {
+  if (guarded.has(stdout)) return;
+  guarded.set(stdout, stdout.write.bind(stdout));
+  stdout.write = stderr.write.bind(stderr);
+}
+
 /**
  * Takes standard output for the protocol: what anybody else writes there from now on, by `console` or directly, goes
  * to standard error.
@@ -13,14 +26,14 @@ export interface StandardStreams {
  * @returns the only way to standard output that is left; it emits `error` when nobody reads any more
  */
 export function claimStdout({ stdout, stderr }: StandardStreams): Writable {
-  const write = stdout.write.bind(stdout);
+  guardStdout({ stdout, stderr });
+  const write = guarded.get(stdout) ?? stdout.write.bind(stdout);
   const protocol = new Writable({
     decodeStrings: true,
     write(chunk: Buffer, _encoding, done) {
       write(chunk, done);
     },
   });
-  stdout.write = stderr.write.bind(stderr);
   stdout.on('error', (error: Error) => {
     protocol.destroy(error);
   });

@@ -1,8 +1,16 @@
 #!/usr/bin/env node
-import { optionsFromSnake } from '../config/setting.js';
-import { loadedOnUse, loadedOnUseWith, type BridgeTable } from '../gateway/bridge-table.js';
-import { main } from './main.js';
-import { processWorld } from './world.js';
+import type { BridgeTable } from '../gateway/bridge-table.js';
+import { guardStdout } from './acp-stdout.js';
+
+const argv = process.argv.slice(2);
+// An editor reads standard output: nothing that is loaded from here on can print there.
+const printsWords = argv.some((word) => ['--help', '-h', '--version'].includes(word));
+if (argv[0] === 'acp' && !printsWords) guardStdout(process);
+
+const { optionsFromSnake } = await import('../config/setting.js');
+const { loadedOnUse, loadedOnUseWith } = await import('../gateway/bridge-table.js');
+const { main } = await import('./main.js');
+const { processWorld } = await import('./world.js');
 
 /** Each bridge is loaded when it is used; no other file of `src/` knows them. */
 const bridges: BridgeTable = {
@@ -49,4 +57,4 @@ function isShared(a2a: unknown): boolean {
   return port === undefined || port === 'shared';
 }
 
-processWorld.exit(await main(process.argv.slice(2), processWorld, bridges));
+processWorld.exit(await main(argv, processWorld, bridges));

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { claimStdout, drained } from '../../src/cli/acp-stdout.js';
+import { claimStdout, drained, guardStdout } from '../../src/cli/acp-stdout.js';
 
 function fakeStream(): { stream: NodeJS.WriteStream; text: () => string } {
   const chunks: Buffer[] = [];
@@ -22,6 +22,19 @@ describe('standard output of the acp command', () => {
     await drained(protocol, 1_000);
     expect(out.text()).toBe('{"jsonrpc":"2.0"}\n');
     expect(err.text()).toBe('a stray line\n');
+  });
+
+  it('P-006 is guarded before it is claimed, and the way to it is kept', async () => {
+    const [out, err] = [fakeStream(), fakeStream()];
+    guardStdout({ stdout: out.stream, stderr: err.stream });
+    guardStdout({ stdout: out.stream, stderr: err.stream });
+    out.stream.write('printed while loading\n');
+    const protocol = claimStdout({ stdout: out.stream, stderr: err.stream });
+    out.stream.write('printed later\n');
+    protocol.write('{"jsonrpc":"2.0"}\n');
+    await drained(protocol, 1_000);
+    expect(out.text()).toBe('{"jsonrpc":"2.0"}\n');
+    expect(err.text()).toBe('printed while loading\nprinted later\n');
   });
 
   it('P-010 tells when nobody reads any more', async () => {
