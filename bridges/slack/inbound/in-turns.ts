@@ -21,15 +21,15 @@ export function inTurns(handle: Handler<SlackRecord>, { mostTurns, closing }: In
   const others = new Lanes({ maxWaitingPerLane: 1, maxRunning: MOST_OTHERS });
   return async (record, signal) => {
     const places = isThreadLane(record.lane) ? turns : others;
-    let begun = false;
+    const progress = { begun: false };
     const work = () => {
-      begun = true;
+      progress.begun = true;
       return handle(record, signal);
     };
     try {
       return await places.run(record.lane, work, closing);
     } catch (error) {
-      if (begun || !closing.aborted) throw error;
+      if (progress.begun || !closing.aborted) throw error;
       return { kind: 'wait', afterMs: 0 };
     }
   };

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -5,10 +6,12 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { GenericAdapter } from '../../../src/adapters/generic.js';
 import { Capability } from '../../../src/core/features.js';
-import { SimpleAdapter } from '../../../src/core/simple-adapter.js';
+import { createPlatformConnection } from '../../../src/core/platform-connection.js';
+import { closeRestConnections, SimpleAdapter } from '../../../src/core/simple-adapter.js';
 import { createMemoryStore } from '../../../src/store/memory.js';
 import { openLevelStore } from '../../../src/store/leveldb.js';
 import { SlackAdapter } from '../../../bridges/slack/adapter.js';
+import { startAcme } from '../../support/slack/acme.js';
 import { startBridge, say, type SlackTurn } from '../../support/slack/bridge-lab.js';
 import { tempFolder } from '../../support/temp-folder.js';
 
@@ -18,6 +21,47 @@ const socketTokens = { botToken: 'xoxb-1', appToken: 'xapp-1' };
 const httpTokens = { botToken: 'xoxb-1', signingSecret: 's' };
 
 describe('making a Slack adapter', () => {
+  it('S-219 the package names Node 20.19 as its floor, its image runs 24, and this suite runs on no less', async () => {
+    const read = async (path: string) => await readFile(new URL(`../../../${path}`, import.meta.url), 'utf8');
+    const { engines } = JSON.parse(await read('package.json')) as { engines: { node: string } };
+    expect(engines.node).toBe('>=20.19');
+    expect(await read('deploy/Dockerfile')).toContain('FROM node:24-');
+    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+    expect(major > 20 || (major === 20 && minor >= 19)).toBe(true);
+  });
+
+  it('R-291 SlackAdapter asks Band at the injected address with the injected key, and nowhere else', async () => {
+    const keys: unknown[] = [];
+    const server = createServer((request, response) => {
+      keys.push(request.headers['x-api-key']);
+      response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":{"code":"unauthorized"}}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { slack, app, botToken, alice } = await startAcme({ rates: false });
+    onTestFinished(() => slack.stop());
+    const signed = { botToken, signingSecret: app.signingSecret, slackApiUrl: slack.apiUrl };
+    const adapter = new SlackAdapter({ inner: brain(), ...signed }, { store: createMemoryStore() });
+    adapter.platform = createPlatformConnection({
+      agentId: 'a1',
+      apiKey: 'key-of-a1',
+      restUrl: `http://127.0.0.1:${port}`,
+      wsUrl: 'ws://127.0.0.1:1',
+    });
+    await adapter.onStarted('name', 'description');
+    const door = createServer(adapter.requestListener);
+    await new Promise<void>((resolve) => door.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void door.close());
+    const url = `http://127.0.0.1:${(door.address() as AddressInfo).port}/slack`;
+    app.urls = { events: `${url}/events`, interactions: `${url}/events`, commands: `${url}/events` };
+    alice.says('dm', 'hello');
+    await expect.poll(() => keys.length, { timeout: 8_000 }).toBeGreaterThan(0);
+    await adapter.cleanupAll();
+    await closeRestConnections(adapter);
+    expect(new Set(keys)).toEqual(new Set(['key-of-a1']));
+  });
+
   it('S-006 an option that nobody knows is a TypeError, as for every adapter', () => {
     expect(() => new SlackAdapter({ inner: brain(), ...httpTokens, colour: 'red' } as never, ports)).toThrow(
       new TypeError("SimpleAdapter._resolve_features() got an unexpected keyword argument 'colour'"),

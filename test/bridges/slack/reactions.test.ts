@@ -41,7 +41,7 @@ describe('a reaction', () => {
     expect(await feedback(lab)).toMatchObject([
       {
         message_type: 'thought',
-        content: expect.stringContaining('Bob [QA] (@bob): 👍 echo: question'),
+        content: '💬 Slack · #general — Bob [QA] (@bob): 👍 echo: question',
         metadata: { slack_feedback: 'positive', slack_user_id: lab.bob.id, slack_thread_ts: said.ts },
       },
       { metadata: { slack_feedback: 'negative', slack_user_id: lab.alice.id } },
