@@ -38,8 +38,13 @@ export interface Post {
   readonly onRoom: (roomId: string) => void;
 }
 
-/** `dropped`: nobody wanted it any more, and nothing was posted. */
-export type Posted = { readonly kind: 'posted'; readonly bandMessageId: string } | { readonly kind: 'dropped' };
+/**
+ * `dropped`: nobody wanted it any more, and nothing was posted. `peerLeft`: the peer was taken out of the room while the
+ * message was on its way into it.
+ */
+export type Posted =
+  | { readonly kind: 'posted'; readonly bandMessageId: string; readonly peerLeft?: boolean }
+  | { readonly kind: 'dropped' };
 
 /** The message may stand in the room all the same: a post of this or of an earlier process may have arrived. */
 export class UncertainPost extends TaskFailure {}
@@ -170,7 +175,8 @@ export class Dispatcher {
         await this.#addPeer(context, roomId, peer, signal);
       }
     }
-    return { kind: 'posted', bandMessageId: found.bandMessageId };
+    const peerLeft = !context.record.peers.includes(peer.id);
+    return { kind: 'posted', bandMessageId: found.bandMessageId, peerLeft };
   }
 
   #room(context: Context, peer: PublishedPeer, signal: AbortSignal): Promise<string> {

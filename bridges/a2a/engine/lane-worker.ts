@@ -102,7 +102,9 @@ export class LaneWorker {
       const posted = await trace.with(this.#core.traces.get(id) ?? ROOT_CONTEXT, () =>
         this.#dispatcher.post(post, this.#core.work.signal),
       );
-      if (posted.kind === 'posted') await this.#posted(lane, id, messageId, posted.bandMessageId);
+      if (posted.kind === 'dropped') return;
+      await this.#posted(lane, id, messageId, posted.bandMessageId);
+      if (posted.peerLeft) await this.#core.fail(id, 'PEER_LEFT');
     } catch (error) {
       if (this.#core.work.signal.aborted || !(error instanceof TaskFailure)) throw error;
       this.#core.deps.log.warn(

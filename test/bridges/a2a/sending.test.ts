@@ -312,6 +312,20 @@ describe('a send', () => {
     expect(lab.rooms.countOf(/participants$/)).toBe(2);
   });
 
+  it('A-155 a peer that is taken out while the message is on its way fails the task too', async () => {
+    lab = await a2aLab();
+    await lab.submit('hi', { contextId: 'c' });
+    await lab.posted(1);
+    await lab.reply('ok');
+    lab.rooms.onPost = (roomId) => lab.adapter.onParticipants(roomId, { kind: 'removed', id: HELPER.id });
+    const sent = await lab.client.rpc('helper', 'SendMessage', message('again', { contextId: 'c' }));
+    expect(sent.body.result.task.status.message?.metadata).toEqual({ band_reason: 'PEER_LEFT' });
+    lab.rooms.onPost = null;
+    await lab.submit('once more', { contextId: 'c' });
+    await lab.posted(3);
+    expect(lab.rooms.countOf(/participants$/)).toBe(2);
+  });
+
   it('A-155 a peer whose leaving nobody saw is brought back before the next post', async () => {
     lab = await a2aLab();
     await lab.submit('hi', { contextId: 'c' });
