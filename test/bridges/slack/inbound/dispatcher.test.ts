@@ -17,16 +17,18 @@ function setUp(error: Error) {
   const out = createFakeSlackOut();
   const installation = { app: { slug: 'main' } as SlackAppConfig, identity: { teamId: 'T1' }, refused: null };
   const fails = () => Promise.reject(error);
+  const replayOf: DispatcherDeps['replayOf'] = () => async (payload, onDelivery) => {
+    await onDelivery(payload);
+    return true;
+  };
+  const messages: DispatcherDeps['messages'] = {
+    take: fails,
+    ended: (_at, outcome) => ({ ...outcome, changes: [{ kind: 'delete', key: 'claimed' }] }) as Outcome,
+  };
   const handle = createDispatcher({
     installations: new Map([['main', installation as unknown as Installation]]),
-    replayOf: () => async (payload, onDelivery) => {
-      await onDelivery(payload);
-      return true;
-    },
-    messages: {
-      take: fails,
-      ended: (_at, outcome) => ({ ...outcome, changes: [{ kind: 'delete', key: 'claimed' }] }) as Outcome,
-    },
+    replayOf,
+    messages,
     onCommand: fails,
     giveUp: () => Promise.resolve<Outcome>({ kind: 'dead', code: 'X', reason: 'x' }),
     tries: 5,

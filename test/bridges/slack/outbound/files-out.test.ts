@@ -28,7 +28,7 @@ describe('a file to Slack', () => {
     expect(state).toEqual({
       state: 'sent',
       fileId: file!.id,
-      permalink: expect.stringContaining(`/${file!.id}/notes.txt`),
+      permalink: `${lab.slack.origin}/files/${lab.bot.botUserId}/${file!.id}/notes.txt`,
     });
     expect(file!.bytes.toString()).toBe('hello');
     expect(shared(lab)).toMatchObject([{ files: ['notes.txt'], text: '*see*', threadTs: lab.thread.threadTs }]);
