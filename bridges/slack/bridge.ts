@@ -1,3 +1,4 @@
+import { ProxyAgent } from 'undici';
 import { RelayAdapter } from '../../src/adapters/relay.js';
 import type { RelayOptions } from '../../src/adapters/relay-settings.js';
 import { ValueError } from '../../src/base/band-errors.js';
@@ -51,10 +52,12 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
     const apps = resolveApps(options.slack);
     const checked = await Promise.all(
       apps.map(async (app): Promise<Finding[]> => {
+        const { proxy } = options.slack;
+        const viaProxy = proxy === undefined ? null : new ProxyAgent(proxy);
         const client = createSlackClient({
           token: app.botToken,
           slackApiUrl: options.slack.slackApiUrl,
-          dispatcher,
+          dispatcher: viaProxy ?? dispatcher,
         });
         try {
           const { teamName, scopes } = await authTest(client, { signal });
@@ -78,6 +81,7 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
           ];
         } finally {
           client.close();
+          await viaProxy?.destroy();
         }
       }),
     );

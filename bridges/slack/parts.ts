@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import type { Dispatcher } from 'undici';
+import { ProxyAgent, type Dispatcher } from 'undici';
 import { Background } from '../../src/base/async.js';
 import type { Clock } from '../../src/base/clock.js';
 import { GatewayError } from '../../src/base/errors.js';
@@ -91,7 +91,9 @@ const PRUNE_EVERY_MS = 3_600_000;
 
 /** Puts the bridge together; nothing runs until `start`. */
 export async function openParts(deps: PartsDeps): Promise<SlackParts> {
-  const { apps, options, inner, rest, clock, log, metrics, prefix, dispatcher, random } = deps;
+  const { apps, options, inner, rest, clock, log, metrics, prefix, random } = deps;
+  const proxy = options.proxy === undefined ? null : new ProxyAgent(options.proxy);
+  const dispatcher = proxy ?? deps.dispatcher;
   const { slackApiUrl } = options;
   const store = deps.store ?? (await openLevelStore({ folder: join(deps.dataDir, 'slack-store'), clock, log }));
   const background = new Background((error) => {
@@ -349,6 +351,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       () => background.drain(),
       () => out.stop(FLUSH_MS),
       ...[...installations.values()].map((installation) => () => installation.stop()),
+      ...(proxy ? [() => proxy.destroy()] : []),
       ...(deps.store ? [] : [() => store.close()]),
     ];
     await stopInOrder(steps, log);
