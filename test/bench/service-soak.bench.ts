@@ -140,6 +140,20 @@ ${frontDoor()}
       await Promise.all(open);
     };
     const written: Said[] = [];
+    /** How far a message without an answer has come. */
+    const whereIs = (one: Said, text: string): string => {
+      const deliveries = slack.deliveries().filter(({ body }) => JSON.stringify(body).includes(text));
+      const rows = demo.sandbox.dev.state().rooms.flatMap(({ messages }) => messages);
+      return JSON.stringify({
+        text,
+        deliveries: deliveries.map(({ state, attempts }) => [state, attempts.map(({ outcome }) => outcome)]),
+        inRooms: rows.filter(({ content }) => content.includes(text)).map(({ content }) => content),
+        inThread: slack
+          .botMessages(one.channel, one.threadTs)
+          .map(({ shown }) => shown)
+          .slice(-3),
+      });
+    };
     const answersTo = (one: Said, n: number) =>
       slack.botMessages(one.channel, one.threadTs).filter(({ text }) => text.endsWith(`person ${n}.`)).length;
     const writeInSlack = async (): Promise<void> => {
@@ -200,6 +214,7 @@ ${frontDoor()}
     const after = await atRest();
     const unanswered = () => written.filter((one, n) => answersTo(one, n) === 0).length;
     await until('answers in Slack', () => unanswered() === 0, 30_000).catch(() => undefined);
+    for (const [n, one] of written.entries()) if (answersTo(one, n) === 0) console.error(whereIs(one, `person ${n}.`));
     const repeated = written.filter((one, n) => answersTo(one, n) > 1).length;
 
     return {
