@@ -92,8 +92,8 @@ const PRUNE_EVERY_MS = 3_600_000;
 /** Puts the bridge together; nothing runs until `start`. */
 export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   const { apps, options, inner, rest, clock, log, metrics, prefix, random } = deps;
-  const proxy = options.proxy === undefined ? null : new ProxyAgent(options.proxy);
-  const dispatcher = proxy ?? deps.dispatcher;
+  const proxy: Dispatcher | null = options.proxy === undefined ? null : new ProxyAgent(options.proxy);
+  const dispatcher: Dispatcher | undefined = proxy ?? deps.dispatcher;
   const { slackApiUrl } = options;
   const store = deps.store ?? (await openLevelStore({ folder: join(deps.dataDir, 'slack-store'), clock, log }));
   const background = new Background((error) => {

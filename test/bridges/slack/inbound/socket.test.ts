@@ -1,12 +1,17 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SocketLink, type SocketState } from '../../../../bridges/slack/inbound/socket-link.js';
-import { systemClock } from '../../../../src/base/clock.js';
+import { systemClock, type Clock } from '../../../../src/base/clock.js';
 import { silentLogger } from '../../../../src/base/log.js';
 import { noMetrics } from '../../../../src/base/metrics.js';
+import { createManualClock, type ManualClock } from '../../../../src/testing/manual-clock.js';
 import { startAcme } from '../../../support/slack/acme.js';
 import { openDoor } from './doors.js';
 
-const setUp = async (connections = 2, pingTimeoutMs = 15_000) => {
+const setUp = async (
+  connections = 2,
+  pingTimeoutMs = 15_000,
+  { clock = systemClock, begin = true }: { clock?: Clock; begin?: boolean } = {},
+) => {
   const world = await startAcme({ app: { socketMode: true, events: ['message.channels', 'app_mention'] } });
   const door = await openDoor();
   const states: SocketState[] = [];
@@ -18,7 +23,7 @@ const setUp = async (connections = 2, pingTimeoutMs = 15_000) => {
     pingTimeoutMs,
     connections,
     accept: door.accept,
-    clock: systemClock,
+    clock,
     log: silentLogger,
     metrics: noMetrics,
     random: () => 0,
@@ -28,11 +33,66 @@ const setUp = async (connections = 2, pingTimeoutMs = 15_000) => {
     await link.stop();
     await world.slack.stop();
   });
-  link.start();
+  if (begin) link.start();
   const open = (count: number) =>
     expect.poll(() => world.slack.sockets.open().filter((one) => one.saidHello).length, { timeout: 5_000 }).toBe(count);
   return { ...world, door, link, states, open };
 };
+
+/** Lets time pass in steps until something holds. */
+const passing = async (clock: ManualClock, stepMs: number, holds: () => boolean) => {
+  await expect
+    .poll(
+      async () => {
+        if (!holds()) await clock.advance(stepMs);
+        return holds();
+      },
+      { timeout: 8_000 },
+    )
+    .toBe(true);
+};
+const MINUTE_MS = 60_000;
+
+describe('Socket Mode that Slack takes away', () => {
+  it('S-048 link_disabled is asked again every five minutes, and not sooner', async () => {
+    const clock = createManualClock();
+    const { slack, link, open } = await setUp(1, 15_000, { clock });
+    await passing(clock, 0, () => slack.sockets.open().some((one) => one.saidHello));
+    slack.sockets.disconnect(slack.sockets.open()[0]!, 'link_disabled');
+    await expect.poll(() => slack.sockets.open().length).toBe(0);
+    await expect.poll(() => link.state.open).toBe(0);
+    const before = slack.calls('apps.connections.open').length;
+    for (let minute = 0; minute < 4; minute += 1) await clock.advance(MINUTE_MS);
+    expect(slack.calls('apps.connections.open')).toHaveLength(before);
+    await passing(clock, MINUTE_MS, () => slack.calls('apps.connections.open').length > before);
+    await open(1);
+  });
+
+  it('S-047 too_many_websockets leaves one connection for a minute, then tries for all again', async () => {
+    const clock = createManualClock();
+    const { slack, open } = await setUp(2, 15_000, { clock });
+    await passing(clock, 500, () => slack.sockets.open().filter((one) => one.saidHello).length === 2);
+    slack.sockets.disconnect(slack.sockets.open()[1]!, 'too_many_websockets');
+    await open(1);
+    await clock.advance(MINUTE_MS / 2);
+    await open(1);
+    await passing(clock, 10_000, () => slack.sockets.open().filter((one) => one.saidHello).length === 2);
+  });
+
+  it('S-050 a connection without a hello is given up after ten seconds, and another is tried', async () => {
+    const clock = createManualClock();
+    const { slack, link, open } = await setUp(1, 15_000, { clock, begin: false });
+    slack.sockets.mute = true;
+    link.start();
+    await passing(clock, 0, () => slack.sockets.open().length === 1);
+    await clock.advance(9_000);
+    expect(slack.sockets.open()).toHaveLength(1);
+    slack.sockets.mute = false;
+    await passing(clock, 1_000, () => slack.sockets.open().some((one) => one.saidHello));
+    await open(1);
+    expect(slack.sockets.sockets.length).toBeGreaterThanOrEqual(2);
+  });
+});
 
 describe('Socket Mode', () => {
   it('S-046 acknowledges events, and hands each on once', async () => {
