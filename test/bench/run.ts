@@ -8,7 +8,7 @@ import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { Figure } from './figure.js';
 
-const RUN_LIMIT_MS = 15 * 60_000;
+const RUN_LIMIT_MS = 20 * 60_000;
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const asked = process.argv.slice(2).filter((word) => word !== '--one');
 
