@@ -258,7 +258,6 @@ export class Agent implements AsyncDisposable {
       undo.push(() => this.#registry?.unhost(this));
       await this.runtime.initialize(signal);
       this.#adapter.platform = this.runtime.connection;
-      this.#adapter.watchLink?.(() => this.runtime.linkState?.kind === 'connected');
       undo.push(() => this.#adapter.cleanupAll?.());
       await abortable(this.#adapter.onStarted(this.runtime.agentName, this.runtime.agentDescription), signal);
       signal.throwIfAborted();

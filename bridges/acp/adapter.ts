@@ -45,7 +45,7 @@ export class BandACPServerAdapter extends SimpleAdapter {
   readonly #clock: Clock;
   #server: Promise<AcpServer> | null = null;
   #up: AcpServer | null = null;
-  #isLinkUp: (() => boolean) | null = null;
+  #isConnected = true;
   /** Somebody else's server outlives this adapter's Agent. */
   readonly #isGuest: boolean;
   #rest: BandRest | null = null;
@@ -96,9 +96,9 @@ export class BandACPServerAdapter extends SimpleAdapter {
   }
 
   /** People in a turn hear when the connection is down for a while. */
-  watchLink(isUp: () => boolean): void {
-    this.#isLinkUp = isUp;
-    this.#up?.watchLink(isUp);
+  onConnection(isConnected: boolean): void {
+    this.#isConnected = isConnected;
+    this.#up?.connectionChanged(isConnected);
   }
 
   override async onStarted(agentName: string, agentDescription: string): Promise<void> {
@@ -174,7 +174,7 @@ export class BandACPServerAdapter extends SimpleAdapter {
       log: this.#log,
       indexStore: this.#ports.indexStore,
     });
-    if (this.#isLinkUp) this.#up.watchLink(this.#isLinkUp);
+    this.#up.connectionChanged(this.#isConnected);
     return this.#up;
   }
 

@@ -32,8 +32,8 @@ export interface AcpServer {
   readonly connections: number;
   /** @param principal - whose sessions this editor sees; null is the person at this host */
   connect(stream: Stream, principal?: string | null): EditorConnection;
-  /** Tells where the live connection to Band can be looked up, so that people hear when it is down in a turn. */
-  watchLink(isUp: () => boolean): void;
+  /** The live connection to Band came up or went down; people hear when it is down in a turn. */
+  connectionChanged(isConnected: boolean): void;
   /** Ends all running turns with this reason; sessions stay. */
   breakTurns(reason: AcpReason): void;
   /** Ends turns and connections, and waits for work in the background, at most the shutdown time. */
@@ -97,7 +97,7 @@ export async function createAcpServer(deps: AcpServerDeps): Promise<AcpServer> {
       });
       return connection;
     },
-    watchLink: link.follow,
+    connectionChanged: link.changed,
     breakTurns(reason) {
       sessions.breakTurns(reason);
     },

@@ -28,15 +28,10 @@ export interface FrameworkAdapter {
    */
   onControl?(roomId: string | null, mode: 'interrupt' | 'stop' | 'play'): void;
   /**
-   * The connection to the platform came up or went down; optional, for an adapter that takes work from elsewhere.
-   * Must not throw.
+   * The connection to the platform came up or went down; optional, for an adapter that takes work from elsewhere or
+   * has people outside to tell. Must not throw.
    */
   onConnection?(isConnected: boolean): void;
-  /**
-   * Where to look up whether the live connection to the platform is up at the moment, said before `onStarted`;
-   * optional, for an adapter that tells people outside when it is not. Must not throw.
-   */
-  watchLink?(isUp: () => boolean): void;
   /**
    * False for an adapter whose `onEvent` lasts a moment, such as a bridge: the rooms are not told that it is at work.
    * Left out means true.

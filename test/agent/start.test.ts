@@ -37,26 +37,22 @@ function recordingLock(order: string[]): InstanceLock {
   };
 }
 
-describe('an adapter that watches the connection', () => {
-  it('is told before onStarted where to look, and sees it go down and come back', async () => {
+describe('an adapter that wants to know of the connection', () => {
+  it('hears after onStarted that it is up, and each time it goes down or comes back', async () => {
     const order: string[] = [];
-    let isUp = (): boolean => true;
     const adapter = plainAdapter(order, {
-      watchLink: (look) => {
-        order.push('watchLink');
-        isUp = look;
+      onConnection: (isConnected) => {
+        order.push(isConnected ? 'up' : 'down');
       },
     });
     const lab = agentLab({ agent: { adapter } });
     await lab.agent.start();
-    expect(order.map((step) => step.split(' ')[0])).toEqual(['watchLink', 'onStarted']);
-    const seen = [isUp()];
-    lab.band.link.isUp = false;
-    seen.push(isUp());
-    lab.band.link.isUp = true;
-    seen.push(isUp());
+    expect(order.map((step) => step.split(' ')[0])).toEqual(['onStarted', 'up']);
+    order.length = 0;
+    lab.band.link.drop();
+    lab.band.link.reconnect();
     await lab.agent.stop();
-    expect([...seen, isUp()]).toEqual([true, false, true, false]);
+    expect(order.filter((step) => step === 'up' || step === 'down')).toEqual(['down', 'up', 'down']);
   });
 });
 

@@ -16,6 +16,7 @@ export class FakeLink implements BandLink {
   readonly #closed = deferred<GatewayError | null>();
   readonly #refused = new Map<string, { times: number; error: GatewayError }>();
   #control: ((control: AgentControl) => void) | null = null;
+  #state: ((state: LinkState) => void) | null = null;
   connectError: Error | null = null;
   connects = 0;
   isClosed = false;
@@ -29,6 +30,7 @@ export class FakeLink implements BandLink {
       throw this.connectError;
     }
     this.isUp = true;
+    this.#state?.(this.state);
   }
 
   async close(): Promise<void> {
@@ -41,6 +43,7 @@ export class FakeLink implements BandLink {
   end(error: GatewayError | null): void {
     this.isClosed = true;
     this.isUp = false;
+    this.#state?.(this.state);
     this.joined.clear();
     this.#queue.end();
     this.#closed.resolve(error);
@@ -78,11 +81,13 @@ export class FakeLink implements BandLink {
 
   drop(): void {
     this.isUp = false;
+    this.#state?.(this.state);
     this.#queue.push({ kind: 'disconnected', why: 'test' });
   }
 
   reconnect(): void {
     this.isUp = true;
+    this.#state?.(this.state);
     this.#queue.push({ kind: 'reconnected' });
   }
 
@@ -110,8 +115,11 @@ export class FakeLink implements BandLink {
     };
   }
 
-  onState(): () => void {
-    return () => undefined;
+  onState(handler: (state: LinkState) => void): () => void {
+    this.#state = handler;
+    return () => {
+      this.#state = null;
+    };
   }
 
   get closed(): Promise<GatewayError | null> {

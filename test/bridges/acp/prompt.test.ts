@@ -482,19 +482,17 @@ describe('the life of a turn', () => {
 
   it('P-081 a connection that is down for ten seconds in a turn is told once, and again when it breaks anew', async () => {
     const lab = await open({}, true);
-    let up = true;
-    lab.server.watchLink(() => up);
     lab.ed.prompt(lab.session, 'hello?');
     await lab.ed.settle();
     const notes = () => lab.ed.updates('notice').filter(({ title }) => title.includes('connection to Band is down'));
-    up = false;
-    await lab.clock.advance(10_000);
+    lab.server.connectionChanged(false);
+    await lab.clock.advance(9_000);
     expect(notes()).toEqual([]);
     await lab.clock.advance(12_000);
     expect(notes()).toHaveLength(1);
-    up = true;
+    lab.server.connectionChanged(true);
     await lab.clock.advance(2_000);
-    up = false;
+    lab.server.connectionChanged(false);
     await lab.clock.advance(15_000);
     expect(notes()).toHaveLength(2);
   });
