@@ -23,6 +23,8 @@ export interface SlackCallOptions {
   readonly signal?: AbortSignal | null | undefined;
   /** What a paced client does when Slack puts the call off: wait as long as asked (default), or say so. */
   readonly whenPutOff?: 'wait' | 'throw';
+  /** Asked by a paced client when the call's turn has come; false: `SLACK_SUPERSEDED`, and nothing is sent. */
+  readonly isStillWanted?: (() => boolean) | undefined;
 }
 
 /**

@@ -67,6 +67,7 @@ export const ERROR_CODES = {
   SLACK_BAD_ANSWER: row('Slack answered something that is not JSON.', { retryable: true }),
   SLACK_UNAUTHORIZED: row('Slack refused the credentials.', { undelivered: true }),
   SLACK_REFUSED: row('Slack refused the call.', { undelivered: true, tellUser: true }),
+  SLACK_SUPERSEDED: row('Something newer was to be said before this had its turn.', { undelivered: true }),
   SLACK_EMPTY: row('There is nothing in this text that a reader would see.', { undelivered: true }),
   SLACK_FILE_SIZE: row('The file is empty or larger than may be sent.', { undelivered: true }),
   SLACK_FILE_PATH: row('This path does not lead to a plain file in the allowed directory.', { undelivered: true }),

@@ -7,14 +7,14 @@ import type { Clock } from '../../../src/base/clock.js';
 export class Newest<T> {
   readonly #clock: Clock;
   readonly #gapMs: number;
-  readonly #write: (state: T) => Promise<void>;
+  readonly #write: (state: T, isNewest: () => boolean) => Promise<void>;
   #next: { readonly state: T } | null = null;
   #running: Promise<void> | null = null;
   #lastAt = Number.NEGATIVE_INFINITY;
   #hurry: (() => void) | null = null;
 
-  /** @param write - must not throw */
-  constructor(clock: Clock, gapMs: number, write: (state: T) => Promise<void>) {
+  /** @param write - must not throw; while it waits for its turn it may ask whether its state is still the newest */
+  constructor(clock: Clock, gapMs: number, write: (state: T, isNewest: () => boolean) => Promise<void>) {
     this.#clock = clock;
     this.#gapMs = gapMs;
     this.#write = write;
@@ -46,7 +46,7 @@ export class Newest<T> {
       await this.#gap();
       const { state } = this.#next;
       this.#next = null;
-      await this.#write(state);
+      await this.#write(state, () => this.#next === null);
       this.#lastAt = this.#clock.now();
     }
     this.#running = null;

@@ -148,7 +148,7 @@ class TurnMessage implements TurnProgress {
     this.#over = over;
     this.#writeTools = new Set(deps.writeToolNames ?? WRITE_TOOLS);
     this.#begunAt = deps.clock.now();
-    this.#writer = new Newest(deps.clock, EDIT_GAP_MS, (state) => this.#write(state));
+    this.#writer = new Newest(deps.clock, EDIT_GAP_MS, (state, isNewest) => this.#write(state, isNewest));
     this.#cancelSlow = deps.clock.after(SLOW_AFTER_MS, () => {
       this.#draw();
       this.#cancelSlow = deps.clock.every(MINUTE_MS, () => {
@@ -209,17 +209,17 @@ class TurnMessage implements TurnProgress {
   }
 
   /** Never throws: a drawing that fails disturbs nobody, and the next state is drawn anew. */
-  async #write(state: ProgressState): Promise<void> {
+  async #write(state: ProgressState, isNewest: () => boolean): Promise<void> {
     const tries = state.finished ? FINAL_TRIES : 1;
     for (let attempt = 1; attempt <= tries && !this.#givenUp; attempt += 1) {
-      if (await this.#tryWrite(state)) break;
+      if (await this.#tryWrite(state, isNewest)) break;
       if (attempt < tries) await this.#deps.clock.sleep(1_000 * attempt, this.#deps.signal).catch(nothing);
     }
     if (state.finished) await this.#close();
   }
 
   /** @returns whether this state needs no further try */
-  async #tryWrite(state: ProgressState): Promise<boolean> {
+  async #tryWrite(state: ProgressState, isStillWanted: () => boolean): Promise<boolean> {
     const { log, signal } = this.#deps;
     const install = this.#deps.installation(this.#thread);
     if (!install) return true;
@@ -227,10 +227,10 @@ class TurnMessage implements TurnProgress {
     const message = progressMessage(state);
     try {
       if (this.#ts === null) await this.#post(install, message, state.finished);
-      else await install.client.call('chat.update', { channel, ts: this.#ts, ...message }, { signal });
+      else await install.client.call('chat.update', { channel, ts: this.#ts, ...message }, { signal, isStillWanted });
       return true;
     } catch (error) {
-      if (signal.aborted) return true;
+      if (signal.aborted || isGatewayError(error, 'SLACK_SUPERSEDED')) return true;
       const method = this.#ts === null ? 'chat.postMessage' : 'chat.update';
       const { fault } = isGatewayError(error) ? judgeFault(error, method) : { fault: { kind: 'dead' } as const };
       if (fault.kind !== 'again' && fault.kind !== 'wait') this.#givenUp = true;

@@ -73,7 +73,7 @@ export class StatusBoard {
     if (!shown) {
       shown = new ShownStatus(
         this.#deps.clock,
-        (text) => this.#write(thread, text),
+        (text, isNewest) => this.#write(thread, text, isNewest),
         () => this.#shown.delete(key),
       );
       this.#shown.set(key, shown);
@@ -81,25 +81,30 @@ export class StatusBoard {
     return shown;
   }
 
-  async #write(thread: ThreadRef, text: string | null): Promise<void> {
+  /** @returns whether Slack may show it now; not where something newer came before it had its turn (S-095) */
+  async #write(thread: ThreadRef, text: string | null, isNewest: () => boolean): Promise<boolean> {
     const install = this.#deps.installation(thread);
     const { status, clock } = this.#deps;
-    if (!install || status === 'off') return;
+    if (!install || status === 'off') return false;
     const workspace = this.#workspaceOf(thread, install);
-    if (!workspace || clock.now() < workspace.offUntil) return;
+    if (!workspace || clock.now() < workspace.offUntil) return false;
     const order: readonly Surface[] = workspace.surface ? [workspace.surface] : ['agent-session', 'assistant'];
     for (const surface of order) {
-      const outcome = await this.#call(install, thread, surface, text);
+      const outcome = await this.#call(install, thread, surface, text, isNewest);
+      if (outcome === 'superseded') return false;
       if (outcome === 'shown') {
         Object.assign(workspace, { surface, failures: 0 });
-        return;
+        return true;
       }
       if (outcome === 'unreachable') break;
     }
     workspace.failures += 1;
-    if (workspace.failures < MOST_FAILURES) return;
-    Object.assign(workspace, { failures: 0, offUntil: clock.now() + OFF_MS });
-    this.#deps.log.warn({ app: thread.slug, team: thread.team }, 'Slack refuses the status; off for an hour');
+    if (workspace.failures >= MOST_FAILURES) {
+      Object.assign(workspace, { failures: 0, offUntil: clock.now() + OFF_MS });
+      this.#deps.log.warn({ app: thread.slug, team: thread.team }, 'Slack refuses the status; off for an hour');
+    }
+    // The answer may have been lost on the way.
+    return true;
   }
 
   /** Null where the app has no place for a status. */
@@ -122,19 +127,22 @@ export class StatusBoard {
     thread: ThreadRef,
     surface: Surface,
     text: string | null,
-  ): Promise<'shown' | 'refused' | 'unreachable'> {
+    isStillWanted: () => boolean,
+  ): Promise<'shown' | 'refused' | 'unreachable' | 'superseded'> {
     const { signal, log } = this.#deps;
+    const options = { signal, isStillWanted };
     const place = { channel_id: thread.channel, thread_ts: this.#deps.threadTs(thread) };
     try {
       if (surface === 'assistant') {
-        await client.call('assistant.threads.setStatus', { ...place, status: text ?? '' }, { signal });
+        await client.call('assistant.threads.setStatus', { ...place, status: text ?? '' }, options);
       } else {
         const initiator = thread.askerId === null ? {} : { initiator_user_id: thread.askerId };
         const status = text === null ? 'active' : 'processing';
-        await client.call('agents.sessions.setStatus', { ...place, status, ...initiator }, { signal });
+        await client.call('agents.sessions.setStatus', { ...place, status, ...initiator }, options);
       }
       return 'shown';
     } catch (error) {
+      if (isGatewayError(error, 'SLACK_SUPERSEDED')) return 'superseded';
       log.debug({ err: error, channel: thread.channel, surface }, 'status not shown');
       return isGatewayError(error) && error.retryable ? 'unreachable' : 'refused';
     }
@@ -146,14 +154,24 @@ class ShownStatus {
   readonly #writer: Newest<string | null>;
   readonly #over: () => void;
   #wanted: string | null = null;
+  /** What was never shown need not be taken away: with many threads it saves calls that others wait for. */
+  #mayBeShown = false;
   #cancel: CancelTimer | null = null;
 
-  constructor(clock: Clock, write: (text: string | null) => Promise<void>, over: () => void) {
+  constructor(
+    clock: Clock,
+    write: (text: string | null, isNewest: () => boolean) => Promise<boolean>,
+    over: () => void,
+  ) {
     this.#clock = clock;
     this.#over = over;
-    this.#writer = new Newest(clock, GAP_MS, async (text) => {
-      await write(text);
-      if (this.#wanted === null) this.#over();
+    this.#writer = new Newest(clock, GAP_MS, async (text, isNewest) => {
+      if (text !== null || this.#mayBeShown) {
+        const isSent = await write(text, isNewest);
+        if (isSent) this.#mayBeShown = text !== null;
+      }
+      // With a write still to come, another one for the same thread must not begin beside it.
+      if (this.#wanted === null && isNewest()) this.#over();
     });
   }
 

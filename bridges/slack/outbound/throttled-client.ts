@@ -1,5 +1,5 @@
 import type { Clock } from '../../../src/base/clock.js';
-import { isGatewayError } from '../../../src/base/errors.js';
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import type { SlackClient } from '../client.js';
 import { Bucket, type BucketRate } from './bucket.js';
@@ -74,6 +74,10 @@ export function createThrottledClient(
       for (;;) {
         await takeAll(buckets, options.signal);
         waited.observe({ method }, Math.max(0, clock.now() - asked) / 1_000);
+        if (options.isStillWanted?.() === false) {
+          for (const bucket of buckets) bucket.settle(false);
+          throw new GatewayError('SLACK_SUPERSEDED', { details: { method } });
+        }
         let pauseMs: number | null = null;
         try {
           return await client.call(method, args, options);

@@ -122,4 +122,51 @@ describe('the status of a thread', () => {
     await lab.pass(2_000);
     expect(calls(lab)).toEqual(['assistant one', 'assistant ']);
   });
+
+  it('S-095 with more threads than the rate allows, what is over before its turn is never said, and nothing stays shown', async () => {
+    const lab = await openOut();
+    const threads = Array.from({ length: 60 }, (_, n) => {
+      const { ts } = lab.alice.says('#general', `@gateway question ${n}`);
+      return { ...lab.thread, threadTs: ts };
+    });
+    for (const thread of threads) lab.out.status(thread).set();
+    await lab.pass(1_000);
+    const saidAtOnce = calls(lab).length;
+    expect(saidAtOnce).toBeLessThan(threads.length);
+    for (const thread of threads) lab.out.status(thread).clear();
+    await lab.pass(120_000, 1_000);
+    // One more may have had its turn as the work ended.
+    expect(calls(lab).length).toBeLessThanOrEqual(2 * (saidAtOnce + 1));
+    expect(threads.map(({ threadTs }) => lab.slack.status(lab.general.id, threadTs))).toEqual(threads.map(() => null));
+  });
+
+  it('S-095 turns that follow each other faster than the rate allows hold one write of a thread, and end with none shown', async () => {
+    const lab = await openOut();
+    const others = Array.from({ length: 40 }, (_, n) => {
+      const { ts } = lab.alice.says('#general', `@gateway other ${n}`);
+      return lab.out.status({ ...lab.thread, threadTs: ts });
+    });
+    for (const other of others) other.set();
+    const status = lab.out.status(lab.thread);
+    const own = () => lab.slack.calls().filter(({ args }) => args['thread_ts'] === lab.thread.threadTs).length;
+    for (let turn = 0; turn < 30; turn += 1) {
+      status.set();
+      await lab.pass(500, 500);
+      status.clear();
+      await lab.pass(500, 500);
+    }
+    const during = own();
+    for (const other of others) other.clear();
+    await lab.pass(180_000, 1_000);
+    expect(own() - during).toBeLessThanOrEqual(2);
+    expect(shownStatus(lab)).toBeNull();
+    const idle = own();
+    status.set('once more');
+    await lab.pass(2_000);
+    expect(shownStatus(lab)).toBe('once more');
+    status.clear();
+    await lab.pass(2_000);
+    expect(shownStatus(lab)).toBeNull();
+    expect(own()).toBe(idle + 2);
+  });
 });
