@@ -233,6 +233,11 @@ ${frontDoor()}
         ...slopes('listeners of the process', looks, ({ processListeners }) => processListeners, ''),
         ...slopes('listeners for an abort', looks, ({ abortListeners }) => abortListeners, ''),
         ...slopes('emitters with listeners', looks, ({ emitters }) => emitters, ''),
+        {
+          name: 'places in undici’s pools, most (at most 64 an origin)',
+          value: Math.max(...looks.map(({ poolPlaces }) => poolPlaces)),
+          unit: '',
+        },
         ...slopes('heap after a collection', looks, ({ heapMb }) => heapMb, 'MB'),
         ...slopes('the same, second half alone', looks.slice(looks.length / 2), ({ heapMb }) => heapMb, 'MB'),
         ...more('file descriptors', before, after, ({ descriptors }) => descriptors, ''),

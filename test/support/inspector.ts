@@ -6,6 +6,8 @@ export interface Holdings {
   readonly heapMb: number;
   /** Listeners of every emitter in the process (sockets and servers among them), and of `process` alone. */
   readonly listeners: number;
+  /** Places for a connection that undici's pools keep, up to 64 an origin; their listeners are not counted above. */
+  readonly poolPlaces: number;
   readonly processListeners: number;
   /** Listeners for `abort` on every signal. */
   readonly abortListeners: number;
@@ -38,10 +40,14 @@ interface Remote {
 const GROUP = 'looks';
 
 const COUNT_EMITTERS = `function () {
-  const counts = { listeners: 0, emitters: 0 };
+  const counts = { listeners: 0, emitters: 0, poolPlaces: 0 };
   for (const one of this) {
     const events = Object.hasOwn(one, '_events') ? one._events : undefined;
     if (!events) continue;
+    if (Object.getPrototypeOf(one)?.constructor?.name === 'Client' && 'connectionError' in events) {
+      counts.poolPlaces += 1;
+      continue;
+    }
     counts.emitters += 1;
     for (const name of Reflect.ownKeys(events)) {
       counts.listeners += typeof events[name] === 'function' ? 1 : (events[name]?.length ?? 0);
@@ -120,6 +126,7 @@ export async function openInspector(url: string): Promise<Inspector> {
       const emitters = (await over("process.getBuiltinModule('node:events').prototype", COUNT_EMITTERS)) as {
         readonly listeners: number;
         readonly emitters: number;
+        readonly poolPlaces: number;
       };
       const abortListeners = (await over('AbortSignal.prototype', COUNT_ABORTS)) as number;
       const processListeners = (await evaluate(COUNT_PROCESS, true)).value as number;
