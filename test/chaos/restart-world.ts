@@ -9,7 +9,7 @@ import { AcpCommand } from '../support/acp/command.js';
 import { startProgram, type RunningProgram } from '../support/program.js';
 import { sandboxAgent } from '../support/sandbox-agent.js';
 import { startAcme, type Acme } from '../support/slack/acme.js';
-import { PARTNER_KEY, pause, pointSlackAt, until } from '../support/whole-service.js';
+import { frontDoor, pause, pointSlackAt, until } from '../support/whole-service.js';
 
 /** A sandbox with a peer that takes its time, a Slack workspace, and a service between them that can be restarted. */
 export interface RestartWorld {
@@ -102,14 +102,7 @@ agents:
     single_instance: false
     relay: { peer: demo/slow }
     slack: { bot_token: ${botToken}, ${way}, slack_api_url: "${slack.apiUrl}" }
-  front-door:
-    agent_id: ${DEMO.gateway.id}
-    api_key: ${DEMO.gateway.apiKey}
-    bridge: a2a
-    single_instance: false
-    a2a:
-      auth: { api_keys: [{ name: partner, key: ${PARTNER_KEY} }] }
-      limits: { rate_per_min: 0, ip_rate_per_min: 0 }
+${frontDoor()}
   editor:
     agent_id: ${DEMO.editor.id}
     api_key: ${DEMO.editor.apiKey}

@@ -5,16 +5,7 @@ import { isGatewayError } from '../../src/base/errors.js';
 import { silentLogger } from '../../src/base/log.js';
 import { createHttpHost, type HttpHost, type HttpHostOptions } from '../../src/gateway/http-host.js';
 import { createPromMetrics } from '../../src/gateway/metrics.js';
-
-const OPTIONS: HttpHostOptions = {
-  host: '127.0.0.1',
-  port: 0,
-  maxConnections: 100,
-  headerTimeoutMs: 1_000,
-  requestTimeoutMs: 1_000,
-  keepAliveMs: 1_000,
-  maxHeaderBytes: 4_096,
-};
+import { HOST_OPTIONS } from '../support/http-host-options.js';
 
 const hosts: HttpHost[] = [];
 afterEach(async () => {
@@ -23,7 +14,7 @@ afterEach(async () => {
 
 async function startHost(options: Partial<HttpHostOptions> = {}) {
   const metrics = createPromMetrics({ processFigures: false });
-  const host = createHttpHost({ ...OPTIONS, ...options }, { log: silentLogger, metrics, clock: systemClock });
+  const host = createHttpHost({ ...HOST_OPTIONS, ...options }, { log: silentLogger, metrics, clock: systemClock });
   hosts.push(host);
   await host.start();
   return { host, metrics, url: host.localUrl };
@@ -189,7 +180,7 @@ describe('its address', () => {
   it('a taken port is named, with what to do', async () => {
     const { host } = await startHost();
     const second = createHttpHost(
-      { ...OPTIONS, port: host.port! },
+      { ...HOST_OPTIONS, port: host.port! },
       { log: silentLogger, metrics: createPromMetrics({ processFigures: false }), clock: systemClock },
     );
     const error = await second.start().catch((found: unknown) => found);

@@ -5,21 +5,15 @@ import { systemClock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
 import { createHttpHost } from '../../src/gateway/http-host.js';
 import { createPromMetrics } from '../../src/gateway/metrics.js';
+import { HOST_OPTIONS } from '../support/http-host-options.js';
 
 describe('an Express application on the common HTTP server', () => {
   const start = async () => {
-    const host = createHttpHost(
-      {
-        host: '127.0.0.1',
-        port: 0,
-        maxConnections: 10,
-        headerTimeoutMs: 1_000,
-        requestTimeoutMs: 1_000,
-        keepAliveMs: 1_000,
-        maxHeaderBytes: 4_096,
-      },
-      { log: silentLogger, metrics: createPromMetrics({ processFigures: false }), clock: systemClock },
-    );
+    const host = createHttpHost(HOST_OPTIONS, {
+      log: silentLogger,
+      metrics: createPromMetrics({ processFigures: false }),
+      clock: systemClock,
+    });
     const application = express();
     application.use('/pages', express.json());
     application.post('/pages/echo', (asked, answer) => void answer.json({ got: asked.body as unknown }));

@@ -1,20 +1,11 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  context,
-  propagation,
-  ROOT_CONTEXT,
-  trace,
-  type Context,
-  type ContextManager,
-  type Span,
-  type SpanContext,
-  type TextMapPropagator,
-} from '@opentelemetry/api';
+import { context, propagation, trace, type Span, type SpanContext, type TextMapPropagator } from '@opentelemetry/api';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.js';
 import { silentLogger } from '../../src/base/log.js';
 import { noMetrics } from '../../src/base/metrics.js';
 import { createHttpHost } from '../../src/gateway/http-host.js';
+import { asyncContexts } from '../support/async-contexts.js';
+import { HOST_OPTIONS } from '../support/http-host-options.js';
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const PARENT_ID = 'b7ad6b7169203331';
@@ -27,14 +18,6 @@ function installSdk() {
     attributes: Record<string, unknown>;
     ended: boolean;
   }[] = [];
-  const storage = new AsyncLocalStorage<Context>();
-  const manager: ContextManager = {
-    active: () => storage.getStore() ?? ROOT_CONTEXT,
-    with: (active, fn, thisArg, ...args) => storage.run(active, () => fn.apply(thisArg!, args)),
-    bind: (_, target) => target,
-    enable: () => manager,
-    disable: () => manager,
-  };
   const w3c: TextMapPropagator = {
     inject: () => undefined,
     fields: () => ['traceparent'],
@@ -45,7 +28,7 @@ function installSdk() {
       return trace.setSpanContext(into, { traceId, spanId, traceFlags: 1, isRemote: true });
     },
   };
-  context.setGlobalContextManager(manager);
+  context.setGlobalContextManager(asyncContexts());
   propagation.setGlobalPropagator(w3c);
   trace.setGlobalTracerProvider({
     getTracer: () => ({
@@ -86,18 +69,7 @@ afterEach(() => {
 });
 
 async function serve(listener: () => void) {
-  const host = createHttpHost(
-    {
-      host: '127.0.0.1',
-      port: 0,
-      maxConnections: 10,
-      headerTimeoutMs: 1_000,
-      requestTimeoutMs: 1_000,
-      keepAliveMs: 1_000,
-      maxHeaderBytes: 4_096,
-    },
-    { log: silentLogger, metrics: noMetrics, clock: systemClock },
-  );
+  const host = createHttpHost(HOST_OPTIONS, { log: silentLogger, metrics: noMetrics, clock: systemClock });
   host.mount('/agents', (_, response) => {
     listener();
     response.end('ok');

@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { context, createContextKey, ROOT_CONTEXT, trace, type Context, type ContextManager } from '@opentelemetry/api';
+import { context, createContextKey, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { afterEach, describe, expect, it } from 'vitest';
 import { message } from '../../support/a2a/client.js';
 import { HELPER, peer, refused } from '../../support/a2a/fake-rooms.js';
 import { a2aLab, type A2ALab } from '../../support/a2a/lab.js';
+import { asyncContexts } from '../../support/async-contexts.js';
 
 const ASK = '\n```a2a\n{"state":"input-required"}\n```';
 
@@ -101,20 +101,12 @@ describe('the lines of the log', () => {
 
 describe('the trace of a request', () => {
   const NAME = createContextKey('name');
-  const storage = new AsyncLocalStorage<Context>();
-  const manager: ContextManager = {
-    active: () => storage.getStore() ?? ROOT_CONTEXT,
-    with: (active, fn, thisArg, ...args) => storage.run(active, () => fn.apply(thisArg!, args)),
-    bind: (_, target) => target,
-    enable: () => manager,
-    disable: () => manager,
-  };
   afterEach(() => {
     context.disable();
   });
 
   it('A-346 goes on in the calls that its task makes, also when another task woke the lane', async () => {
-    context.setGlobalContextManager(manager);
+    context.setGlobalContextManager(asyncContexts());
     lab = await a2aLab();
     const seen: unknown[] = [];
     lab.rooms.onPost = () => {
