@@ -19,17 +19,13 @@ export interface SlackFetchOptions {
  * turns a 429 without a usable header into a plain Error (T-09) and a body that is not JSON into an error code.
  */
 export function createSlackFetch({ timeoutMs, dispatcher, closing }: SlackFetchOptions): FetchFunction {
-  return async (url, init) => {
-    using child = childSignal(closing);
-    const timer = setTimeout(() => {
-      child.abort(new GatewayError('SLACK_TIMEOUT', { details: { timeoutMs } }));
-    }, timeoutMs);
-    try {
+  return (url, init) =>
+    withinTime({ timeoutMs }, closing, async (signal) => {
       const answer = await request(String(url), {
         method: init?.method ?? 'POST',
         headers: init?.headers ?? {},
         body: typeof init?.body === 'string' ? init.body : null,
-        signal: child.signal,
+        signal,
         ...(dispatcher ? { dispatcher } : {}),
       });
       const text = await readText(answer.body);
@@ -45,12 +41,31 @@ export function createSlackFetch({ timeoutMs, dispatcher, closing }: SlackFetchO
       }
       assertJson(text);
       return toResponse(String(url), answer.statusCode, text, header);
-    } catch (error) {
-      throw child.signal.aborted ? child.signal.reason : fromNetworkError(error);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
+    });
+}
+
+/**
+ * Sends something to Slack and takes at most `timeoutMs` for it.
+ *
+ * @throws {GatewayError} `SLACK_TIMEOUT` with `about` as its details, and what {@link fromNetworkError} makes of the
+ *   rest; the reason of `parent` when that aborts
+ */
+export async function withinTime<T>(
+  about: { readonly timeoutMs: number; readonly method?: string },
+  parent: AbortSignal,
+  send: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using child = childSignal(parent);
+  const timer = setTimeout(() => {
+    child.abort(new GatewayError('SLACK_TIMEOUT', { details: about }));
+  }, about.timeoutMs);
+  try {
+    return await send(child.signal);
+  } catch (error) {
+    throw child.signal.aborted ? child.signal.reason : fromNetworkError(error);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Milliseconds of a `Retry-After` header in seconds; 30,000 where it is missing or not a number (S-093). */
@@ -69,7 +84,7 @@ const NEVER_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-export function fromNetworkError(error: unknown): GatewayError {
+function fromNetworkError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   const code = networkCode(error);
   return new GatewayError(NEVER_SENT.has(code) ? 'SLACK_UNREACHABLE' : 'SLACK_CONNECTION_LOST', {

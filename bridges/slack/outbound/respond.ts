@@ -1,8 +1,7 @@
 import { type Dispatcher, request } from 'undici';
-import { childSignal } from '../../../src/base/async.js';
 import { GatewayError } from '../../../src/base/errors.js';
 import type { SlackArguments } from '../client.js';
-import { fromNetworkError, parseRetryAfterMs } from '../slack-fetch.js';
+import { parseRetryAfterMs, REQUEST_TIMEOUT_MS, withinTime } from '../slack-fetch.js';
 import { isSlackHost } from './send-file.js';
 
 export interface RespondDeps {
@@ -11,7 +10,6 @@ export interface RespondDeps {
   readonly slackApiUrl: string | undefined;
 }
 
-const TIMEOUT_MS = 30_000;
 const METHOD = 'response_url';
 
 /**
@@ -28,16 +26,12 @@ export async function respond(
 ): Promise<boolean> {
   const url = URL.parse(address);
   if (!url || !isSlackHost(url, slackApiUrl)) return false;
-  using child = childSignal(signal);
-  const timer = setTimeout(() => {
-    child.abort(new GatewayError('SLACK_TIMEOUT', { details: { method: METHOD, timeoutMs: TIMEOUT_MS } }));
-  }, TIMEOUT_MS);
-  try {
+  return await withinTime({ method: METHOD, timeoutMs: REQUEST_TIMEOUT_MS }, signal, async (within) => {
     const answer = await request(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      signal: child.signal,
+      signal: within,
       ...(dispatcher ? { dispatcher } : {}),
     });
     await answer.body.dump();
@@ -52,9 +46,5 @@ export async function respond(
     }
     if (status >= 500) throw new GatewayError('SLACK_UNAVAILABLE', { details: { method: METHOD, status } });
     return false;
-  } catch (error) {
-    throw child.signal.aborted ? child.signal.reason : fromNetworkError(error);
-  } finally {
-    clearTimeout(timer);
-  }
+  });
 }

@@ -1,9 +1,8 @@
 import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
-import { childSignal } from '../../../src/base/async.js';
 import { GatewayError } from '../../../src/base/errors.js';
 import type { SlackClient } from '../client.js';
-import { fromNetworkError } from '../slack-fetch.js';
+import { withinTime } from '../slack-fetch.js';
 import type { LookUpPlace } from './look-up.js';
 import type { Note } from './notes.js';
 
@@ -125,26 +124,18 @@ async function putBytes(
       details: { method: 'upload', slackError: 'upload_host', host: url?.host ?? 'unreadable' },
     });
   }
-  using child = childSignal(signal);
-  const timer = setTimeout(() => {
-    child.abort(new GatewayError('SLACK_TIMEOUT', { details: { method: 'upload', timeoutMs: UPLOAD_TIMEOUT_MS } }));
-  }, UPLOAD_TIMEOUT_MS);
-  try {
+  await withinTime({ method: 'upload', timeoutMs: UPLOAD_TIMEOUT_MS }, signal, async (within) => {
     const answer = await request(url, {
       method: 'POST',
       headers: { 'content-type': 'application/octet-stream' },
       body: bytes,
-      signal: child.signal,
+      signal: within,
       ...(dispatcher ? { dispatcher } : {}),
     });
     await answer.body.dump();
     if (answer.statusCode === 200) return;
     throw new GatewayError('SLACK_UNAVAILABLE', { details: { method: 'upload', status: answer.statusCode } });
-  } catch (error) {
-    throw child.signal.aborted ? child.signal.reason : fromNetworkError(error);
-  } finally {
-    clearTimeout(timer);
-  }
+  });
 }
 
 /** Hosts that get file bytes: Slack's own, and the one of a configured API address. */
