@@ -1,17 +1,19 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
 import { systemClock, type Clock } from '../../../src/base/clock.js';
-import { createCore, emptyMessage, type Core, type Ping } from './core.js';
+import { takeAck } from './acks.js';
+import * as admin from './administration.js';
+import type { AppSpec, InstallSpec } from './app-specs.js';
+import { createCore, type Core, type Ping } from './core.js';
 import { Deliveries, signedRequest, type Delivery } from './delivery.js';
+import { DoubleServer, type OtherRequest } from './double-server.js';
 import { emitLifecycle, watchWorld, type Outgoing } from './events.js';
 import { Faults, type FaultSpec } from './faults.js';
-import { USUAL_EVENTS, USUAL_SCOPES, type AppSpec, type InstallSpec } from './app-specs.js';
-import { answerOther } from './other-routes.js';
-import { takeAck } from './acks.js';
-import { visibleMessage, type VisibleMessage } from './visible.js';
 import { visibleStatus } from './methods-other.js';
+import { Objections } from './objections.js';
 import { createPerson, type Person } from './people.js';
+import * as population from './population.js';
 import { SocketDoor } from './sockets.js';
+import { openModals, visibleEphemerals, visibleMessages, type VisibleMessage } from './visible.js';
+import { Watchers } from './watchers.js';
 import { WebApi, type LoggedCall } from './web-api.js';
 import {
   createWorld,
@@ -43,6 +45,8 @@ export interface SlackDoubleOptions {
   readonly random?: () => number;
 }
 
+const LAST_CALLS = 8;
+
 /**
  * Slack on loopback: the real SDKs talk to it by HTTP and WebSocket. It keeps a world, enforces Slack's limits and
  * rules, makes the faults it is told to, and lets tests act as people.
@@ -58,16 +62,10 @@ export class SlackDouble {
   /** For `slackApiUrl`. */
   apiUrl = '';
   origin = '';
-  /** Requests to places other than the Web API: uploads, downloads, response URLs. */
-  readonly otherRequests: { path: string; authorization: string | null; status: number }[] = [];
-  readonly #server: Server;
-  readonly #connections = new Set<Socket>();
-  readonly #watchers = new Set<() => void>();
-  #responseFailures = 0;
-  readonly #expectedPings = new Set<string>();
-  readonly #allowed: RegExp[] = [];
+  readonly #server: DoubleServer;
+  readonly #objections: Objections;
+  readonly #watchers: Watchers;
   #rates: boolean;
-  #refusing = false;
 
   constructor({ clock = systemClock, rates = true, random = Math.random }: SlackDoubleOptions = {}) {
     this.clock = clock;
@@ -75,8 +73,15 @@ export class SlackDouble {
     this.world = createWorld(clock);
     this.core = createCore(this.world);
     this.faults = new Faults(random);
+    this.#objections = new Objections(this.core, this.faults);
+    this.#watchers = new Watchers(() =>
+      this.calls()
+        .slice(-LAST_CALLS)
+        .map((call) => `${call.method}=${call.outcome}`)
+        .join(', '),
+    );
     const touched = () => {
-      this.#touch();
+      this.#watchers.touch();
     };
     this.sockets = new SocketDoor({ world: this.world, random, touched });
     this.events = new Deliveries({
@@ -94,30 +99,14 @@ export class SlackDouble {
       openSocketUrl: (app) => this.sockets.ticket(app),
       touched,
     });
-    watchWorld(this.core, (outgoing) => {
-      this.events.send(outgoing);
-    });
+    watchWorld(this.core, this.#emit);
     this.core.watchers.push(touched);
-    this.#server = createServer((request, response) => {
-      void this.#answer(request, response);
-    });
-    this.#server.on('upgrade', (request: IncomingMessage, socket, head: Buffer) => {
-      this.sockets.upgrade(request, socket, head);
-    });
-    this.#server.on('connection', (socket: Socket) => {
-      if (this.#refusing) {
-        socket.resetAndDestroy();
-        return;
-      }
-      this.#connections.add(socket);
-      socket.on('close', () => this.#connections.delete(socket));
-    });
+    this.#server = new DoubleServer({ core: this.core, web: this.web, sockets: this.sockets, touched });
   }
 
   async start(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    const { port } = this.#server.address() as AddressInfo;
-    this.origin = `http://127.0.0.1:${port}`;
+    await this.#server.start();
+    this.origin = this.#server.origin;
     this.apiUrl = `${this.origin}/api/`;
     this.world.baseUrl = this.origin;
     return this;
@@ -126,122 +115,34 @@ export class SlackDouble {
   async stop(): Promise<void> {
     await this.events.stop();
     await this.sockets.stop();
-    for (const socket of this.#connections) socket.destroy();
-    await new Promise<void>((resolve) =>
-      this.#server.close(() => {
-        resolve();
-      }),
-    );
+    await this.#server.stop();
   }
 
   // The world
 
   team(spec: Partial<Team> = {}): Team {
-    const team: Team = {
-      id: spec.id ?? this.world.nextId('T'),
-      name: spec.name ?? 'Acme',
-      domain: spec.domain ?? 'acme',
-      enterpriseId: spec.enterpriseId ?? null,
-    };
-    this.world.teams.set(team.id, team);
-    return team;
+    return population.addTeam(this.world, spec);
   }
 
   app(spec: AppSpec = {}): App {
-    const app: App = {
-      id: spec.id ?? this.world.nextId('A'),
-      name: spec.name ?? 'gateway',
-      signingSecret: spec.signingSecret ?? this.world.nextId('signing-secret-'),
-      appToken: spec.appToken ?? `xapp-1-${this.world.nextId('A')}-secret`,
-      clientId: this.world.nextId('client.'),
-      clientSecret: this.world.nextId('client-secret-'),
-      surface: spec.surface ?? 'none',
-      distributed: spec.distributed ?? false,
-      subscriptions: new Set(spec.events ?? USUAL_EVENTS),
-      commands: new Map((spec.commands ?? ['/band']).map((name) => [name, { escape: true }])),
-      shortcuts: new Set(spec.shortcuts ?? ['band_ask']),
-      urls: null,
-      socketMode: spec.socketMode ?? false,
-      delayedEvents: false,
-      subscriptionOff: false,
-    };
-    this.world.apps.set(app.id, app);
-    return app;
+    return population.addApp(this.world, spec);
   }
 
   install(app: App, team: Team, spec: InstallSpec = {}): Installation {
-    const botUserId = spec.botUserId ?? this.world.nextId('U');
-    this.user(team, { id: botUserId, name: app.name, realName: app.name, displayName: app.name, kind: 'bot' });
-    const installation: Installation = {
-      app,
-      team,
-      orgWide: spec.orgWide ?? false,
-      botUserId,
-      botId: spec.botId ?? this.world.nextId('B'),
-      scopes: new Set(spec.scopes ?? USUAL_SCOPES),
-      tokens: [{ value: spec.botToken ?? `xoxb-${this.world.nextId('T')}-secret`, expiresAt: null, revoked: false }],
-      refreshToken: null,
-      active: true,
-    };
-    this.world.installations.push(installation);
-    return installation;
+    return population.installApp(this.world, app, team, spec);
   }
 
   user(team: Team, spec: Partial<User> & { name: string }): User {
-    const user: User = {
-      id: this.world.nextId('U'),
-      teamId: team.id,
-      realName: spec.name,
-      displayName: '',
-      email: `${spec.name}@example.test`,
-      kind: 'human',
-      admin: false,
-      guest: false,
-      stranger: false,
-      deleted: false,
-      ...spec,
-    };
-    this.world.users.set(user.id, user);
-    return user;
+    return population.addUser(this.world, team, spec);
   }
 
-  channel(
-    team: Team,
-    spec: { name: string; members: readonly string[] } & Partial<Omit<Channel, 'members' | 'name'>>,
-  ): Channel {
-    const { members, ...rest } = spec;
-    const channel: Channel = {
-      id: this.world.nextId('C'),
-      teamId: team.id,
-      kind: 'channel',
-      archived: false,
-      readOnly: false,
-      threadOnly: false,
-      nonThreadable: false,
-      messagesTab: true,
-      lockedThreads: new Set(),
-      sharedWith: new Set(),
-      messages: [],
-      lastTs: 0,
-      ...rest,
-      members: new Set(members),
-    };
-    this.world.channels.set(channel.id, channel);
-    return channel;
+  channel(team: Team, spec: population.ChannelSpec): Channel {
+    return population.addChannel(this.world, team, spec);
   }
 
   /** The direct-message channel of a person with an app's bot. */
   directChannel(user: User, installation: Installation): Channel {
-    const found = [...this.world.channels.values()].find(
-      (one) => one.kind === 'im' && one.members.has(user.id) && one.members.has(installation.botUserId),
-    );
-    return (
-      found ??
-      this.channel(
-        { ...installation.team, id: user.teamId },
-        { id: this.world.nextId('D'), name: '', kind: 'im', members: [user.id, installation.botUserId] },
-      )
-    );
+    return population.directChannel(this.world, user, installation);
   }
 
   /** @param app - whose buttons and commands the person uses; default the first app */
@@ -252,54 +153,19 @@ export class SlackDouble {
         core: this.core,
         app: own,
         send: (outgoing) => this.events.send(outgoing),
-        placeOf: (place, who) => this.#place(place, who, own()),
+        placeOf: (place, who) => population.channelAt(this.world, place, who, own()),
       },
       user,
     );
   }
 
-  #place(place: string, user: User, app: App): Channel {
-    if (place === 'dm') {
-      const installation = this.world.installations.find((one) => one.app === app);
-      if (!installation) throw new Error('no installation to write to');
-      return this.directChannel(user, installation);
-    }
-    const name = place.replace(/^#/, '');
-    const channel =
-      this.world.channels.get(place) ??
-      [...this.world.channels.values()].find((one) => one.name === name && one.members.has(user.id));
-    if (!channel) throw new Error(`${user.name} sees no ${place}`);
-    return channel;
-  }
-
   /** A message of another bot. */
-  otherBotSays(
-    channel: Channel,
-    fields: { botId: string; userId: string; text: string; threadTs?: string; subtype?: string | null; appId?: string },
-  ): Message {
-    const message: Message = {
-      ...emptyMessage(this.world.nextTs(channel), this.clock.now()),
-      user: fields.userId,
-      botId: fields.botId,
-      appId: fields.appId ?? 'A0OTHERBOT',
-      text: fields.text,
-      threadTs: fields.threadTs ?? null,
-      subtype: fields.subtype ?? null,
-    };
-    // Other apps' pings are their own affair.
-    channel.messages.push(message);
-    this.core.change({ kind: 'posted', channel, message });
-    return message;
+  otherBotSays(channel: Channel, fields: admin.OtherBotFields): Message {
+    return admin.otherBotSays(this.core, channel, fields);
   }
 
   archive(channel: Channel, archived: boolean): void {
-    channel.archived = archived;
-    emitLifecycle(
-      this.core,
-      channel.teamId,
-      { type: archived ? 'channel_archive' : 'channel_unarchive', channel: channel.id, user: 'U0ADMIN' },
-      this.#emit,
-    );
+    admin.archive(this.core, channel, archived, this.#emit);
   }
 
   invite(channel: Channel, userId: string): void {
@@ -308,24 +174,11 @@ export class SlackDouble {
   }
 
   changeUser(user: User, change: Partial<User>): void {
-    Object.assign(user, change);
-    emitLifecycle(
-      this.core,
-      user.teamId,
-      { type: 'user_change', user: { id: user.id, team_id: user.teamId, name: user.name } },
-      this.#emit,
-    );
+    admin.changeUser(this.core, user, change, this.#emit);
   }
 
   uninstall(installation: Installation): void {
-    emitLifecycle(this.core, installation.team.id, { type: 'app_uninstalled' }, this.#emit);
-    emitLifecycle(
-      this.core,
-      installation.team.id,
-      { type: 'tokens_revoked', tokens: { oauth: [], bot: [installation.botUserId] } },
-      this.#emit,
-    );
-    installation.active = false;
+    admin.uninstall(this.core, installation, this.#emit);
   }
 
   readonly #emit = (outgoing: Outgoing): void => {
@@ -334,7 +187,7 @@ export class SlackDouble {
 
   /** Any event, in a correct envelope. */
   emitEvent(app: App, teamId: string, event: Json): void {
-    emitLifecycle({ ...this.core, world: this.world }, teamId, event, (outgoing) => {
+    emitLifecycle(this.core, teamId, event, (outgoing) => {
       if (outgoing.app === app) this.events.send(outgoing);
     });
   }
@@ -367,13 +220,12 @@ export class SlackDouble {
 
   /** The next requests to response URLs are answered with 503, and still count as uses. */
   respondFails(times: number): void {
-    this.#responseFailures = times;
+    this.#server.respondFails(times);
   }
 
   /** New connections are reset, live ones cut, until switched off. */
   refuseConnections(refusing: boolean): void {
-    this.#refusing = refusing;
-    if (refusing) for (const socket of this.#connections) socket.destroy();
+    this.#server.refuseConnections(refusing);
   }
 
   enforceRates(on: boolean): void {
@@ -384,15 +236,7 @@ export class SlackDouble {
 
   /** A channel's top level, or a thread with its root, as a person sees it. */
   messages(channel: string | Channel, threadTs?: string, viewer?: string): VisibleMessage[] {
-    const place = typeof channel === 'string' ? this.world.channels.get(channel)! : channel;
-    return place.messages
-      .filter((one) => !one.deleted && (one.ephemeralTo === null || one.ephemeralTo === viewer))
-      .filter((one) =>
-        threadTs === undefined
-          ? one.threadTs === null || one.broadcast
-          : one.ts === threadTs || one.threadTs === threadTs,
-      )
-      .map((one) => visibleMessage(this.world, one));
+    return visibleMessages(this.world, this.#channel(channel), threadTs, viewer);
   }
 
   /** Only what an app wrote into a thread. */
@@ -402,17 +246,16 @@ export class SlackDouble {
 
   /** Everything only this person sees. */
   ephemerals(channel: string | Channel, viewer: string): VisibleMessage[] {
-    const place = typeof channel === 'string' ? this.world.channels.get(channel)! : channel;
-    return place.messages
-      .filter((one) => one.ephemeralTo === viewer && !one.deleted)
-      .map((one) => visibleMessage(this.world, one));
+    return visibleEphemerals(this.world, this.#channel(channel), viewer);
+  }
+
+  #channel(channel: string | Channel): Channel {
+    return typeof channel === 'string' ? this.world.channels.get(channel)! : channel;
   }
 
   /** The modals a person has before them, the newest last. */
   modals(user: string): Json[] {
-    return [...this.world.views.values()]
-      .filter((one) => one.user === user && one.open && one.view['type'] === 'modal')
-      .map((one) => ({ ...one.view, id: one.id }));
+    return openModals(this.world, user);
   }
 
   raw(channel: Channel, ts: string): Json | null {
@@ -426,6 +269,11 @@ export class SlackDouble {
 
   calls(method?: string): LoggedCall[] {
     return method === undefined ? this.web.calls : this.web.calls.filter((call) => call.method === method);
+  }
+
+  /** Requests to places other than the Web API: uploads, downloads, response URLs. */
+  get otherRequests(): readonly OtherRequest[] {
+    return this.#server.otherRequests;
   }
 
   deliveries(): readonly Delivery[] {
@@ -442,12 +290,12 @@ export class SlackDouble {
 
   /** The test means this mention to be live. */
   expectPing(id: string): void {
-    this.#expectedPings.add(id);
+    this.#objections.expectPing(id);
   }
 
   /** The test means this violation, leak or unknown method to happen. */
   allow(pattern: RegExp): void {
-    this.#allowed.push(pattern);
+    this.#objections.allow(pattern);
   }
 
   violations(): readonly string[] {
@@ -460,42 +308,12 @@ export class SlackDouble {
 
   /** Throws when a limit was broken, a token leaked, somebody was paged unexpectedly, or an armed fault never met. */
   check(): void {
-    const allowed = (line: string) => this.#allowed.some((pattern) => pattern.test(line));
-    const problems = [
-      ...this.core.violations.map((line) => `violation: ${line}`),
-      ...this.core.leaks.map((line) => `leak: ${line}`),
-      ...this.core.unknownMethods.map((line) => `unknown method: ${line}`),
-      ...this.core.pings
-        .filter((ping) => !this.#expectedPings.has(ping.id))
-        .map((ping) => `unexpected ping: ${ping.kind} ${ping.id}`),
-      ...this.faults.unmet().map((line) => `fault never met: ${line}`),
-    ].filter((line) => !allowed(line));
-    if (problems.length > 0) throw new Error(`The Slack double objects:\n${problems.join('\n')}`);
+    this.#objections.check();
   }
 
   /** Resolves as soon as `holds` is true, looking again after everything that happens. */
   async until(holds: () => boolean, what = 'the expected state', limitMs = 8_000): Promise<void> {
-    if (holds()) return;
-    await new Promise<void>((resolve, reject) => {
-      const done = () => {
-        if (!holds()) return;
-        clearTimeout(timer);
-        this.#watchers.delete(done);
-        resolve();
-      };
-      const timer = setTimeout(() => {
-        this.#watchers.delete(done);
-        reject(
-          new Error(
-            `${what} did not come within ${limitMs} ms; last calls: ${this.web.calls
-              .slice(-8)
-              .map((call) => `${call.method}=${call.outcome}`)
-              .join(', ')}`,
-          ),
-        );
-      }, limitMs);
-      this.#watchers.add(done);
-    });
+    await this.#watchers.until(holds, what, limitMs);
   }
 
   /** Nothing is on its way in either direction; `idle` adds what the bridge says about itself. */
@@ -506,50 +324,8 @@ export class SlackDouble {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-
-  #touch(): void {
-    for (const watcher of [...this.#watchers]) watcher();
-  }
-
-  // The server
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', this.origin);
-    try {
-      const body = await readBody(request);
-      if (url.pathname.startsWith('/api/')) {
-        await this.web.handle(url.pathname.slice('/api/'.length), request, response, body);
-        return;
-      }
-      const authorization = request.headers.authorization ?? null;
-      if (url.pathname.startsWith('/response/') && this.#responseFailures > 0) {
-        this.#responseFailures -= 1;
-        const place = this.world.responseUrls.get(url.pathname.slice('/response/'.length));
-        if (place) place.uses += 1;
-        response.writeHead(503).end();
-        this.otherRequests.push({ path: url.pathname, authorization, status: 503 });
-        return;
-      }
-      const status = answerOther(this.core, url, request, response, body, authorization);
-      this.otherRequests.push({ path: url.pathname, authorization, status });
-      this.#touch();
-    } catch (error) {
-      if (!response.headersSent) response.writeHead(500);
-      response.end();
-      this.core.violations.push(
-        `the double failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-      );
-      this.#touch();
-    }
-  }
 }
 
 export async function startSlackDouble(options?: SlackDoubleOptions): Promise<SlackDouble> {
   return await new SlackDouble(options).start();
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }

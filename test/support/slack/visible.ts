@@ -1,5 +1,5 @@
 import { buttonsOf } from './people.js';
-import { str, type Json, type Message, type World } from './world.js';
+import { str, type Channel, type Json, type Message, type World } from './world.js';
 
 /** A message as a person sees it. */
 export interface VisibleMessage {
@@ -50,4 +50,34 @@ function shownText(message: Message): string {
       shown.push((block['elements'] as Json[]).map((element) => str(element['text'])).join(' '));
   }
   return shown.length > 0 ? shown.join('\n') : message.text;
+}
+
+/** A channel's top level, or a thread with its root, as a person sees it. */
+export function visibleMessages(
+  world: World,
+  channel: Channel,
+  threadTs: string | undefined,
+  viewer: string | undefined,
+): VisibleMessage[] {
+  return channel.messages
+    .filter((one) => !one.deleted && (one.ephemeralTo === null || one.ephemeralTo === viewer))
+    .filter((one) =>
+      threadTs === undefined
+        ? one.threadTs === null || one.broadcast
+        : one.ts === threadTs || one.threadTs === threadTs,
+    )
+    .map((one) => visibleMessage(world, one));
+}
+
+/** Everything that one person alone sees. */
+export function visibleEphemerals(world: World, channel: Channel, viewer: string): VisibleMessage[] {
+  return channel.messages
+    .filter((one) => one.ephemeralTo === viewer && !one.deleted)
+    .map((one) => visibleMessage(world, one));
+}
+
+export function openModals(world: World, user: string): Json[] {
+  return [...world.views.values()]
+    .filter((one) => one.user === user && one.open && one.view['type'] === 'modal')
+    .map((one) => ({ ...one.view, id: one.id }));
 }
