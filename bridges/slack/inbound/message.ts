@@ -81,8 +81,9 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     const team = delivery.teamId ?? identity.teamId;
     const claim = messageIdentity(slug, team, event.channel, event.message.ts);
     await notePast(at, team);
-    const drop = (reason: string) => droppedWith(slug, reason, [changes.forget(claim)]);
-    if (!record.body.again && (await claims.has(claim))) return drop('seen');
+    if (!record.body.again && (await claims.has(claim))) return droppedWith(slug, 'seen', [changes.forget(claim)]);
+    // What changed is kept: a mention comes as two events, and the other one is to see the message as it stands too.
+    const drop = (reason: string) => droppedWith(slug, reason, []);
     const message = await changes.latest(claim, event.message);
     if (!message) return drop('deleted');
 
