@@ -15,6 +15,17 @@ const waitSchema = z.object({
 });
 export type Wait = z.infer<typeof waitSchema>;
 
+const trySchema = z.object({
+  delivery: z.string(),
+  peer: z.object({ id: z.string(), name: z.string(), handle: z.string().nullable() }),
+  /** The words as they were sent: made anew they may differ, by a name that cannot be read or by an edit. */
+  content: z.string(),
+  /** Milliseconds since the epoch. */
+  at: z.number(),
+});
+/** A post whose end is not known. */
+export type Try = z.infer<typeof trySchema>;
+
 const talkSchema = z.object({
   /** The peer that is asked when a message names none. */
   peerId: z.string().nullable(),
@@ -23,6 +34,8 @@ const talkSchema = z.object({
   waits: z.array(waitSchema),
   /** What was posted into the room last: by which handing-over, as which message there. */
   posted: z.array(z.object({ delivery: z.string(), id: z.string() })).default([]),
+  /** What is about to be posted, on disk before it is sent: a process that ends in between may have left it. */
+  tries: z.array(trySchema).default([]),
   /** Where the room's own record was last read to: a mark that gives its last page, null before the first reading. */
   readTo: z.string().nullable().default(null),
   /** Answers since a person last wrote. */
@@ -31,10 +44,12 @@ const talkSchema = z.object({
 /** What the relay remembers of one conversation. */
 export type Talk = z.infer<typeof talkSchema>;
 
-const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], posted: [], readTo: null, hops: 0 };
+const EMPTY: Talk = { peerId: null, peerIds: [], waits: [], posted: [], tries: [], readTo: null, hops: 0 };
 /** Questions that may be open in one conversation; the oldest is forgotten first. */
 const MAX_WAITS = 20;
 const MAX_POSTED = 50;
+/** Posts of unknown end that are remembered of one conversation. */
+const MAX_TRIES = 20;
 
 /** The relay's memory, one record per room under `prefix`. */
 export class RelayTalks {
@@ -51,7 +66,12 @@ export class RelayTalks {
   async change(roomId: string, change: (talk: Talk) => Talk): Promise<Talk> {
     return await this.#records.change(roomId, (before) => {
       const after = change(before);
-      return { ...after, waits: after.waits.slice(-MAX_WAITS), posted: after.posted.slice(-MAX_POSTED) };
+      return {
+        ...after,
+        waits: after.waits.slice(-MAX_WAITS),
+        posted: after.posted.slice(-MAX_POSTED),
+        tries: after.tries.slice(-MAX_TRIES),
+      };
     });
   }
 

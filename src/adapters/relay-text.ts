@@ -25,9 +25,9 @@ export function toRoomText(person: string, world: string, text: string): string 
   return `${oneLine(person)} (${world}): ${text}`.replaceAll('@[[', '@\u200b[[');
 }
 
-/** The same text as the platform stores it: opened by the mention tokens that it put in front. */
+/** The same text as the platform stores it: opened by the mention tokens that it put in front of the text's own. */
 export function isSameText(stored: string, sent: string): boolean {
-  return withoutMentions(stored) === sent;
+  return withoutMentions(stored) === withoutMentions(sent);
 }
 
 /** A reply without the mentions it opens with; the words that follow are kept as they are. */

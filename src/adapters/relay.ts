@@ -14,8 +14,9 @@ import { createMemoryStore } from '../store/memory.js';
 import type { StateStore } from '../store/port.js';
 import { configuredPeer, RelayPeers, type RelayPeer } from './relay-peers.js';
 import { type RelayOptions, type RelayOptionsInput, relaySettings } from './relay-settings.js';
-import { RelayTalks, type Talk } from './relay-talks.js';
-import { isSameText, readAddress, toRoomText, withoutMentions } from './relay-text.js';
+import { findInRoom } from './relay-room.js';
+import { RelayTalks, type Talk, type Try } from './relay-talks.js';
+import { readAddress, toRoomText, withoutMentions } from './relay-text.js';
 import { RelayWatch } from './relay-watch.js';
 
 export interface RelayPorts {
@@ -26,12 +27,6 @@ export interface RelayPorts {
   /** Where its records stand in the store; default `relay`. */
   readonly prefix?: string;
 }
-
-const CONTEXT_PAGE = 100;
-/** Fifty thousand rows; the next reading goes on where this one ended. */
-const MAX_CONTEXT_PAGES = 500;
-/** The platform's clock and ours may differ by this much. */
-const CLOCK_SKEW_MS = 5 * 60_000;
 
 /**
  * A brain with no model: what a person writes outside is posted to a Band peer, and the peer's words go back.
@@ -125,27 +120,52 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
       if (talk.waits.some(({ messageId }) => messageId === delivery)) outlet.waiting(roomId, true);
       return;
     }
+    const tries = talk.tries.filter((one) => one.delivery === delivery);
     const chosen = await this.#choose(talk, message.content, origin, signal);
-    if (!chosen) {
+    const now = chosen && {
+      peer: chosen.peer,
+      content: toRoomText(message.senderName ?? 'Somebody', origin.world, chosen.text),
+    };
+    const earlier = await this.#findEarlier(roomId, tries, now, origin, signal);
+    if (earlier) {
+      await this.#noteAsked(roomId, { delivery, id: earlier.id }, earlier.from);
+      outlet.waiting(roomId, true);
+      return;
+    }
+    if (!now) {
       await outlet.notice(roomId, { id: `${delivery}:nobody`, text: await this.#whoThereIs(signal) });
       return;
     }
-    const { peer, text } = chosen;
+    const { peer, content } = now;
     let posted: string;
     try {
       if (!talk.peerIds.includes(peer.id)) await this.#bringIn(roomId, peer, signal);
-      const content = toRoomText(message.senderName ?? 'Somebody', origin.world, text);
-      const earlier = origin.maybeDelivered ? await this.#findPosted(roomId, content, talk, origin, signal) : null;
-      posted = earlier ?? (await this.#post(roomId, peer, content, signal));
+      posted = await this.#postOnce(roomId, delivery, peer, content, signal);
     } catch (error) {
       if (!isGatewayError(error, 'RELAY_PEER_GONE')) throw error;
       const text = `${peer.name} cannot be reached from here any more.`;
       await outlet.notice(roomId, { id: `${delivery}:gone`, text });
-      await this.#talks.change(roomId, (now) => withoutPeer(now, peer.id));
+      await this.#talks.change(roomId, (before) => withoutTries(withoutPeer(before, peer.id), delivery));
       return;
     }
     await this.#noteAsked(roomId, { delivery, id: posted }, peer);
     outlet.waiting(roomId, true);
+  }
+
+  /** What an earlier try of the same handing-over left in the room: in the words of that try, or in those of now. */
+  async #findEarlier(
+    roomId: string,
+    tries: readonly Try[],
+    now: { readonly peer: RelayPeer; readonly content: string } | null,
+    origin: OutsideOrigin,
+    signal: AbortSignal,
+  ): Promise<{ readonly id: string; readonly from: RelayPeer } | null> {
+    if (tries.length === 0 && !origin.maybeDelivered) return null;
+    const sought = [...tries, ...(now ? [now] : [])].map(({ content, peer }) => ({ content, from: peer }));
+    const sentAt = tries.length === 0 ? null : Math.max(...tries.map(({ at }) => at));
+    const { agentId } = this.requirePlatform();
+    const room = { ...this.#ports, rest: this.#need(this.#rest), talks: this.#talks, agentId };
+    return await findInRoom(room, roomId, sought, sentAt, origin, signal);
   }
 
   /** The first that applies: who is addressed, who this conversation talks to, the place's peer, the usual peer. */
@@ -188,6 +208,37 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
   }
 
   /**
+   * Posts what is on disk first: a process that ends here knows afterwards what to look for in the room.
+   *
+   * @returns the message's id in the room
+   */
+  async #postOnce(
+    roomId: string,
+    delivery: string,
+    peer: RelayPeer,
+    content: string,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { id, name, handle } = peer;
+    const at = this.#ports.clock.now();
+    await this.#talks.change(roomId, (talk) => ({
+      ...talk,
+      tries: [...talk.tries, { delivery, peer: { id, name, handle }, content, at }],
+    }));
+    try {
+      return await this.#post(roomId, peer, content, signal);
+    } catch (error) {
+      if (isGatewayError(error) && error.undelivered) {
+        await this.#talks.change(roomId, (talk) => ({
+          ...talk,
+          tries: talk.tries.filter((one) => one.delivery !== delivery || one.at !== at),
+        }));
+      }
+      throw error;
+    }
+  }
+
+  /**
    * Posts; a peer that somebody took out of the room meanwhile is brought in once more.
    *
    * @returns the message's id in the room
@@ -204,47 +255,6 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
     }
   }
 
-  /**
-   * An earlier try may have posted: the room shows it, since a post carries no key. The same words of another
-   * handing-over are not it. Rows come oldest first, so that how far they were read is kept: only the first reading of
-   * a long room is long.
-   */
-  async #findPosted(
-    roomId: string,
-    content: string,
-    { posted, readTo }: Talk,
-    origin: OutsideOrigin,
-    signal: AbortSignal,
-  ): Promise<string | null> {
-    const { agentId } = this.requirePlatform();
-    let cursor = readTo;
-    for (let page = 0; page < MAX_CONTEXT_PAGES; page += 1) {
-      const options = { limit: CONTEXT_PAGE, signal, ...(cursor === null ? {} : { cursor }) };
-      const { data, hasMore, nextCursor } = await this.#need(this.#rest)
-        .getContext(roomId, options)
-        .catch(async (error: unknown) => {
-          // A mark that the platform no longer takes: the room is read from its beginning.
-          if (page > 0 || cursor === null || !isGatewayError(error, 'BAND_INVALID')) throw error;
-          return await this.#need(this.#rest).getContext(roomId, { limit: CONTEXT_PAGE, signal });
-        });
-      const found = data.find(
-        (row) =>
-          posted.every(({ id }) => id !== row.id) &&
-          row.sender_id === agentId &&
-          row.message_type === 'text' &&
-          isSameText(row.content, content) &&
-          Date.parse(row.inserted_at ?? '') >= origin.acceptedAt - CLOCK_SKEW_MS,
-      );
-      if (found) return found.id;
-      if (!hasMore || nextCursor === null) return null;
-      cursor = nextCursor;
-      const readTo = cursor;
-      await this.#talks.change(roomId, (talk) => ({ ...talk, readTo }));
-    }
-    this.#ports.log.warn({ roomId, rows: MAX_CONTEXT_PAGES * CONTEXT_PAGE }, 'a room is longer than is looked through');
-    return null;
-  }
-
   async #noteAsked(
     roomId: string,
     asked: { readonly delivery: string; readonly id: string },
@@ -252,10 +262,10 @@ export class RelayAdapter extends SimpleAdapter implements OutsideBrain {
   ): Promise<void> {
     const { clock } = this.#ports;
     const { waits } = await this.#talks.change(roomId, (talk) => ({
+      ...withoutTries(talk, asked.delivery),
       peerId: peer.id,
       peerIds: [...new Set([...talk.peerIds, peer.id])],
       hops: 0,
-      readTo: talk.readTo,
       posted: [...talk.posted, asked],
       waits: [
         ...talk.waits,
@@ -295,6 +305,11 @@ function isNotInRoom(error: unknown): boolean {
   const answer = isGatewayError(error, 'BAND_INVALID') ? error.cause : null;
   return answer instanceof ApiError && answer.code === 'mentioned_participant_not_in_room';
 }
+
+const withoutTries = (talk: Talk, delivery: string): Talk => ({
+  ...talk,
+  tries: talk.tries.filter((one) => one.delivery !== delivery),
+});
 
 function withoutPeer(talk: Talk, peerId: string): Talk {
   return {

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { RelayAdapter } from '../../src/adapters/relay.js';
 import { readAddress, toRoomText, withoutMentions } from '../../src/adapters/relay-text.js';
 import type { RelayOptionsInput } from '../../src/adapters/relay-settings.js';
+import { GatewayError } from '../../src/base/errors.js';
 import type { Outlet } from '../../src/core/outside.js';
 import { createPlatformConnection } from '../../src/core/platform-connection.js';
 import { DEMO, startSandbox } from '../../src/sandbox/index.js';
@@ -20,6 +21,8 @@ const setUp = async (options: RelayOptionsInput = {}) => {
   const said: string[] = [];
   /** Marks at which the relay read a room's record. */
   const read: (string | undefined)[] = [];
+  /** What becomes of a post instead of an answer; the post itself is `land`'s to make. */
+  let instead: ((land: () => Promise<void>) => Promise<void>) | null = null;
   const noticed = new Set<string>();
   const outlet: Outlet = {
     answer: async (_room, { markdown, from }) => void said.push(`${from.name}: ${markdown}`),
@@ -44,14 +47,20 @@ const setUp = async (options: RelayOptionsInput = {}) => {
         read.push(page?.cursor);
         return client.getContext(room, page);
       };
-      return Object.assign(Object.create(client) as typeof client, { getContext });
+      const postMessage: typeof client.postMessage = async (...args) => {
+        await instead?.(async () => {
+          await client.postMessage(...args);
+        });
+        return await client.postMessage(...args);
+      };
+      return Object.assign(Object.create(client) as typeof client, { getContext, postMessage });
     };
     relay.connectOutlet(outlet);
     await relay.onStarted('Helpdesk', 'answers');
     return relay;
   };
   let relay = await start();
-  const rest = relay.buildRestClient();
+  const rest = Object.getPrototypeOf(relay.buildRestClient()) as ReturnType<typeof relay.buildRestClient>;
   const { id: roomId } = await rest.createChat();
 
   let messages = 0;
@@ -74,10 +83,23 @@ const setUp = async (options: RelayOptionsInput = {}) => {
       relay = await start();
     },
     stop: () => relay.stopOutside(roomId),
+    /** The next post gets no answer: what it was to do is `take`'s affair. */
+    unanswered: (take: (land: () => Promise<void>) => Promise<void>) => {
+      instead = async (land) => {
+        instead = null;
+        await take(land);
+        throw new GatewayError('BAND_TIMEOUT');
+      };
+    },
     /** What a person writes outside. */
     asks: async (
       text: string,
-      { maybeDelivered = false, place = null as string | null, id = `s${(messages += 1)}` } = {},
+      {
+        maybeDelivered = false,
+        place = null as string | null,
+        id = `s${(messages += 1)}`,
+        senderName = 'Alice Smith',
+      } = {},
     ) => {
       const tools = new FakeAgentTools({ roomId });
       await relay.onEvent(
@@ -85,7 +107,7 @@ const setUp = async (options: RelayOptionsInput = {}) => {
           id,
           tools,
           content: text,
-          senderName: 'Alice Smith',
+          senderName,
           senderId: 'slack:U1',
           senderType: 'user',
           metadata: { outside: outside(id, maybeDelivered, place) },
@@ -194,6 +216,56 @@ describe('RelayAdapter', () => {
       await rest.addParticipant(roomId, { participantId: echo.id });
       await rest.postMessage(roomId, { content: 'Alice Smith (Slack): pay once', mentions: [{ id: echo.id }] });
       await asks('pay once', { maybeDelivered: true });
+      expect(await posted()).toHaveLength(1);
+    });
+
+    it.each([
+      ['though the name of its author cannot be read any more', 'pay once', 'U1'],
+      ['though it reads otherwise by now', 'pay at once', 'Alice Smith'],
+      ['though it would go to somebody else by now', '@dice pay once', 'Alice Smith'],
+    ])('is found by the words it was sent in, %s', async (_name, text, senderName) => {
+      const { asks, posted, peerSays, said, restart, unanswered } = await setUp({ peer: 'echo' });
+      unanswered((land) => land());
+      await expect(asks('pay once', { id: 'e1' })).rejects.toMatchObject({ code: 'BAND_TIMEOUT' });
+      await restart();
+      await asks(text, { id: 'e1', maybeDelivered: true, senderName });
+      expect(await posted()).toEqual([to(echo, 'Alice Smith (Slack): pay once')]);
+      await peerSays('done');
+      expect(said).toEqual(['…', 'echo: done', '.']);
+    });
+
+    it('is found though it reached the room after its sender was gone', async () => {
+      const { asks, posted, clock, read, restart, unanswered } = await setUp({ peer: 'echo' });
+      let late = () => Promise.resolve();
+      unanswered((land) => {
+        late = land;
+        return Promise.resolve();
+      });
+      await expect(asks('pay once', { id: 'e1' })).rejects.toMatchObject({ code: 'BAND_TIMEOUT' });
+      await restart();
+      const again = asks('pay once', { id: 'e1', maybeDelivered: true });
+      while (read.length === 0 || clock.pending === 0) await new Promise((resolve) => setImmediate(resolve));
+      await late();
+      await clock.advance(5_000);
+      await again;
+      expect(await posted()).toHaveLength(1);
+    });
+
+    it('is posted once more when the room does not hold it seconds later either', async () => {
+      const { asks, posted, clock, unanswered } = await setUp({ peer: 'echo' });
+      unanswered(() => Promise.resolve());
+      await expect(asks('pay once', { id: 'e1' })).rejects.toMatchObject({ code: 'BAND_TIMEOUT' });
+      await clock.advance(5_000);
+      await asks('pay once', { id: 'e1', maybeDelivered: true });
+      expect(await posted()).toHaveLength(1);
+    });
+
+    it('is found though the name of its author looks like a mention', async () => {
+      const { asks, posted, unanswered } = await setUp({ peer: 'echo' });
+      unanswered((land) => land());
+      const author = { id: 'e1', senderName: '@alice' };
+      await expect(asks('pay once', author)).rejects.toMatchObject({ code: 'BAND_TIMEOUT' });
+      await asks('pay once', { ...author, maybeDelivered: true });
       expect(await posted()).toHaveLength(1);
     });
 
