@@ -1,5 +1,5 @@
 import { GatewayError, isGatewayError, toError } from '../../src/base/errors.js';
-import { FAULT_ROWS, UNKNOWN_CODE, type FaultRow, type SlackFault } from './fault-table.js';
+import { CONNECT_BLOCKED, FAULT_ROWS, UNKNOWN_CODE, type FaultRow, type SlackFault } from './fault-table.js';
 
 export type { Reshape, ResumeOn, RetryPlan, SlackFault } from './fault-table.js';
 
@@ -96,6 +96,8 @@ export interface FaultVerdict {
   readonly fault: SlackFault;
   /** One line for the person in Slack, or null when nobody is told. */
   readonly notice: string | null;
+  /** The sentence goes by direct message: the channel takes nothing from us. */
+  readonly direct: boolean;
   /** The code is in no list of ours: logged as unknown. */
   readonly unknown: boolean;
 }
@@ -127,19 +129,12 @@ export function judgeFault(error: unknown, method: string): FaultVerdict {
 
 function judgeWord(word: string | null, family: MethodFamily): FaultVerdict {
   if (word === null) return { ...known(UNKNOWN_CODE), unknown: true };
-  const rows: readonly FaultRow[] = FAULT_ROWS.get(word) ?? [];
+  const rows: readonly FaultRow[] =
+    FAULT_ROWS.get(word) ?? (CONNECT_BLOCKED.words.test(word) ? CONNECT_BLOCKED.rows : []);
   const row =
     rows.find((candidate) => candidate.families?.includes(family)) ?? rows.find((candidate) => !candidate.families);
-  if (row) return { fault: row.fault, notice: row.notice, unknown: false };
-  const connect = /^slack_connect_.*_blocked$/.test(word);
-  if (connect) {
-    return {
-      fault: { kind: 'dead' },
-      notice: 'The rules of the shared channel do not let me post this here.',
-      unknown: false,
-    };
-  }
+  if (row) return { fault: row.fault, notice: row.notice, direct: row.direct ?? false, unknown: false };
   return { ...known(UNKNOWN_CODE), unknown: true };
 }
 
-const known = (fault: SlackFault): FaultVerdict => ({ fault, notice: null, unknown: false });
+const known = (fault: SlackFault): FaultVerdict => ({ fault, notice: null, direct: false, unknown: false });

@@ -28,6 +28,7 @@ export type Reshape =
   | 'finish-stream'
   | 'edit-instead-of-stream'
   | 'text-instead-of-file'
+  | 'comment-instead-of-file'
   | 'with-team'
   | 'new-trigger';
 
@@ -53,37 +54,42 @@ export type SlackFault =
   /** Look the channel up once with the right team, then give the binding up. */
   | { readonly kind: 'look_up_channel' }
   | { readonly kind: 'interrupt' }
-  | { readonly kind: 'dead' }
+  | {
+      readonly kind: 'dead';
+      /** The call itself was wrong: what it was made of is logged, without its texts. */
+      readonly defect?: true;
+    }
   /** The wish is fulfilled already. */
   | { readonly kind: 'done'; readonly warning: boolean }
   /** A read: go on without what it would have told. */
-  | { readonly kind: 'without'; readonly what: 'feature' | 'name' | 'history' | 'file' }
+  | { readonly kind: 'without'; readonly what: 'name' | 'history' | 'file' }
+  /** What the method is for is not asked for again meanwhile; null: until the next start. */
+  | { readonly kind: 'without'; readonly what: 'feature'; readonly forMs: number | null }
   /** Nothing to repeat, and nobody waits for it except the tool that asked. */
   | { readonly kind: 'tool_result' };
 
 export interface FaultRow {
   readonly fault: SlackFault;
   readonly notice: string | null;
+  /** The channel takes nothing from us, so the person is told by direct message. */
+  readonly direct?: true;
+  /** What whoever runs the app can do about it. */
+  readonly remedy?: string;
   /** Only for these; a row without families serves the rest. */
   readonly families?: readonly MethodFamily[];
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 export const UNKNOWN_CODE: SlackFault = { kind: 'again', ambiguous: true, plan: 'three-tries' };
 
 const rows = new Map<string, FaultRow[]>();
-function on(
-  codes: string,
-  fault: SlackFault,
-  about: { notice?: string; families?: readonly MethodFamily[] } = {},
-): void {
-  for (const code of codes.split(' ')) {
-    const { notice = null, families } = about;
-    rows.set(code, [...(rows.get(code) ?? []), { fault, notice, ...(families ? { families } : {}) }]);
-  }
+function on(codes: string, fault: SlackFault, about: Partial<Omit<FaultRow, 'fault'>> = {}): void {
+  for (const code of codes.split(' ')) rows.set(code, [...(rows.get(code) ?? []), { fault, notice: null, ...about }]);
 }
 const reshape = (to: Reshape): SlackFault => ({ kind: 'reshape', to });
 const dead: SlackFault = { kind: 'dead' };
+const featureOff = (forMs: number | null): SlackFault => ({ kind: 'without', what: 'feature', forMs });
 const park = (
   what: 'channel' | 'installation' | 'team' | 'direct_messages',
   until: ResumeOn,
@@ -110,6 +116,7 @@ on(
   { kind: 'look_up_channel' },
   {
     notice: 'I can no longer see the channel of our conversation, so I could not answer there.',
+    direct: true,
   },
 );
 on(
@@ -117,20 +124,28 @@ on(
   { kind: 'join' },
   {
     notice: 'I am not in that channel. Invite me there and I will go on.',
+    direct: true,
+    remedy: 'Invite the bot to the channel.',
   },
 );
 on('is_archived is_inactive channel_is_limited_access', park('channel', 'channel_unarchived', 7 * DAY_MS), {
   notice: 'The channel of our conversation is archived, so I could not answer there.',
+  direct: true,
+  remedy: 'Unarchive the channel, or let what waits for it be given up after seven days.',
 });
 on('restricted_action restricted_action_read_only_channel posting_to_channel_denied', dead, {
   notice: 'I am not allowed to post in that channel.',
+  direct: true,
 });
 on('restricted_action_thread_only_channel', reshape('into-thread'));
 on('restricted_action_non_threadable_channel cannot_reply_to_message', reshape('into-channel'));
 on('restricted_action_thread_locked thread_locked', dead, {
   notice: 'That thread is locked, so I could not answer in it.',
+  direct: true,
 });
-on('messages_tab_disabled', park('direct_messages', 'new_settings'));
+on('messages_tab_disabled', park('direct_messages', 'new_settings'), {
+  remedy: 'Set features.app_home.messages_tab_enabled to true in the app’s manifest, then restart.',
+});
 
 // The message
 on('thread_not_found invalid_thread_ts', reshape('new-root'));
@@ -164,7 +179,9 @@ on(
 on('too_many_attachments too_many_contact_cards attachment_payload_limit_exceeded', reshape('without-attachments'));
 on('duplicate_message_not_found duplicate_channel_not_found', { kind: 'again', ambiguous: true, plan: 'usual' });
 on('reserved_username', reshape('without-persona'));
-on('ekm_access_denied', dead, { notice: 'The security rules of this workspace do not let me post this.' });
+const EKM = 'The security rules of this workspace do not let me post this.';
+on('ekm_access_denied', reshape('comment-instead-of-file'), { notice: EKM, families: ['upload'] });
+on('ekm_access_denied', dead, { notice: EKM });
 
 // Files
 on(
@@ -175,23 +192,29 @@ on(
 on('file_not_found file_deleted not_visible', { kind: 'without', what: 'file' });
 
 // The installation
-on('missing_scope', { kind: 'without', what: 'feature' }, { families: ['read', 'reaction', 'status', 'modal'] });
-on('missing_scope', park('installation', 'new_token'));
-on('invalid_auth not_authed token_expired', { kind: 'refresh' });
+const REINSTALL = 'Reinstall the app in the workspace and set the new bot token.';
+on('missing_scope', featureOff(HOUR_MS), { families: ['read', 'reaction', 'status', 'modal'] });
+on('missing_scope', park('installation', 'new_token'), {
+  remedy: 'Add the scope that the log names to the app’s manifest, and reinstall the app.',
+});
+on('invalid_auth not_authed token_expired', { kind: 'refresh' }, { remedy: REINSTALL });
 on(
   'token_revoked account_inactive team_disabled user_removed_from_team two_factor_setup_required not_allowed_token_type access_denied accesslimited enterprise_is_restricted',
   park('installation', 'new_token'),
+  { remedy: REINSTALL },
 );
-on('team_access_not_granted', park('team', 'team_access'));
+on('team_access_not_granted', park('team', 'team_access'), {
+  remedy: 'Give the app access to the workspace in the organisation’s administration, then restart.',
+});
 on('team_not_found', reshape('with-team'));
 
 // Our own defects
 on(
   'invalid_arguments invalid_arg_name invalid_array_arg invalid_form_data invalid_charset invalid_post_type missing_post_type',
-  dead,
+  { kind: 'dead', defect: true },
   { notice: 'I could not post my answer because of a defect on my side; it was recorded.' },
 );
-on('method_deprecated deprecated_endpoint unknown_method', { kind: 'without', what: 'feature' });
+on('method_deprecated deprecated_endpoint unknown_method', featureOff(null));
 
 // Reactions
 on('already_reacted no_reaction', { kind: 'done', warning: false });
@@ -216,3 +239,18 @@ on(
  * outcome" never get here: they are errors with codes of their own.
  */
 export const FAULT_ROWS: ReadonlyMap<string, readonly FaultRow[]> = rows;
+
+const CONNECT = 'The rules of the shared channel do not let me post this here.';
+/** Slack has many words for what the other side of a shared channel does not let through. */
+export const CONNECT_BLOCKED: { readonly words: RegExp; readonly rows: readonly FaultRow[] } = {
+  words: /^slack_connect_.*_blocked$/,
+  rows: [
+    { fault: reshape('comment-instead-of-file'), notice: CONNECT, families: ['upload'] },
+    { fault: dead, notice: CONNECT },
+  ],
+};
+
+/** What whoever runs the app can do about a word that keeps something waiting. */
+export function remedyOf(word: string): string | null {
+  return rows.get(word)?.find(({ remedy }) => remedy !== undefined)?.remedy ?? null;
+}

@@ -2,6 +2,7 @@ import type { Clock } from '../../src/base/clock.js';
 import type { Blocker, BridgeReport, DeadLetters } from '../../src/core/bridge.js';
 import type { DurableQueue } from '../../src/store/durable-queue.js';
 import type { SlackAppConfig } from './apps.js';
+import { remedyOf } from './fault-table.js';
 import type { Bindings } from './inbound/bindings.js';
 import type { SlackRecord } from './inbound/records.js';
 import type { SocketLink } from './inbound/socket-link.js';
@@ -42,7 +43,7 @@ export function reportOf({ apps, installations, sockets, inbox, out, bindings }:
       at: since,
       code: cause,
       text: channel === null ? `Writing for ${slug} waits.` : `Writing into ${channel} waits.`,
-      action: 'Invite the bot to the channel, or mend what Slack names.',
+      action: remedyOf(cause) ?? 'Mend what Slack names.',
     })),
     ...bindings
       .unreachable()

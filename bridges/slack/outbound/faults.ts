@@ -1,15 +1,17 @@
 import type { Clock } from '../../../src/base/clock.js';
-import { isGatewayError, toError } from '../../../src/base/errors.js';
+import { isGatewayError, toError, type GatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import type { SlackAppConfig } from '../apps.js';
 import type { SlackClient } from '../client.js';
-import { judgeFault, methodFamily, slackErrorOf, type Reshape, type RetryPlan } from '../errors.js';
+import { judgeFault, methodFamily, slackErrorOf, type FaultVerdict, type Reshape, type RetryPlan } from '../errors.js';
+import { remedyOf } from '../fault-table.js';
 import { channelInfo } from '../web-methods.js';
 import type { Job } from './jobs.js';
 import type { Note } from './notes.js';
-import type { Parks } from './parks.js';
+import type { ParkFault, Parks } from './parks.js';
 import type { ThreadRef } from './port.js';
+import { isPlanOver, planDelay } from './retry-plan.js';
 
 /** An app in a workspace, as far as writing needs it. */
 export interface OutInstallation {
@@ -39,6 +41,8 @@ export interface DeadEnd {
   readonly detail: string;
   /** One line for the person. */
   readonly notice: string;
+  /** It goes by direct message: the channel takes nothing from us. */
+  readonly direct: boolean;
 }
 
 /** What follows from a refused call. */
@@ -49,9 +53,7 @@ export type Step =
       readonly kind: 'reshape';
       readonly to: Reshape;
       /** What the write ends with where there is no such other form. */
-      readonly slackError: string;
-      readonly detail: string;
-      readonly notice: string;
+      readonly end: DeadEnd;
     }
   /** What was wished for is so already. */
   | { readonly kind: 'fulfilled' }
@@ -65,8 +67,8 @@ export interface FaultDeps {
   readonly random: () => number;
   /** Refreshes a rotated token; false when there is nothing to refresh. */
   readonly refresh?: ((slug: string, team: string, signal: AbortSignal) => Promise<boolean>) | undefined;
-  /** Tells the person, at most once per thread and cause in an hour. */
-  tell(thread: ThreadRef, cause: string, notice: string): Promise<void>;
+  /** Tells the person, at most once per thread and cause in an hour; `direct` as in {@link DeadEnd}. */
+  tell(thread: ThreadRef, cause: string, notice: string, direct: boolean): Promise<void>;
   /** The thread's channel is out of reach for good. */
   unreachable(thread: ThreadRef): Promise<void>;
 }
@@ -79,13 +81,14 @@ export interface Failing {
   readonly method: string;
 }
 
-const SECOND_MS = 1_000;
-const USUAL_SECONDS = [1, 2, 4, 8, 15, 30, 60] as const;
-const JITTER = 0.2;
-const USUAL_LIMIT_MS = 30 * 60_000;
-const MIGRATION_STEP_MS = 5 * 60_000;
-const MIGRATION_LIMIT_MS = 24 * 3_600_000;
-const UNKNOWN_TRIES = 3;
+type Ended = Extract<Step, { kind: 'ended' }>;
+
+/** One failed call, and what the table says about it. */
+interface Judged extends Failing {
+  readonly error: GatewayError;
+  readonly word: string;
+  readonly verdict: FaultVerdict;
+}
 
 /**
  * Does what the fault table says about a refused write (S-105): waits, mends, parks, gives another form, or gives up.
@@ -104,53 +107,45 @@ export class FaultDesk {
     if (!isGatewayError(error) || !error.code.startsWith('SLACK_')) throw error;
     const { thread, note, method } = failing;
     const word = slackErrorOf(error) ?? error.code;
-    const special = specialCase(word, method, error.details);
-    if (special) return special;
-    const { fault, notice, unknown } = judgeFault(error, method);
-    if (unknown) this.#deps.log.error({ method, slackError: word }, 'Slack gave an error that is in no list');
-    const end = (): Step => this.#dead(word, error, notice);
+    const verdict = specialCase(word, method, error) ?? judgeFault(error, method);
+    const judged: Judged = { ...failing, error, word, verdict };
+    const { fault } = verdict;
+    if (verdict.unknown) this.#deps.log.error({ method, slackError: word }, 'Slack gave an error that is in no list');
     switch (fault.kind) {
       case 'wait':
-        return this.#again(note, method, error, notice, false, 'usual');
+        return this.#again(judged, false, 'usual');
       case 'again':
-        return this.#again(note, method, error, notice, fault.ambiguous, fault.plan);
+        return this.#again(judged, fault.ambiguous, fault.plan);
       case 'reshape':
-        return { kind: 'reshape', to: fault.to, slackError: word, detail: detailOf(error), notice: notice ?? NO_FORM };
+        return this.#reshape(judged, fault.to);
       case 'park':
-        await this.#park(thread, fault, word, notice);
+        await this.#park(judged, fault);
         // A word about direct messages said of a channel would keep nothing from being tried at once.
-        return this.#deps.parks.find(thread) ? { kind: 'resend' } : end();
+        return this.#deps.parks.find(thread) ? { kind: 'resend' } : this.#dead(judged);
       case 'join':
-        return await this.#join(failing, word, notice, signal);
+        return await this.#join(judged, signal);
       case 'refresh':
         if (once(note, 'refresh') && (await this.#deps.refresh?.(thread.slug, thread.team, signal)))
           return { kind: 'resend' };
-        await this.#park(
-          thread,
-          { kind: 'park', what: 'installation', until: 'new_token', atMostMs: null },
-          word,
-          null,
-        );
+        await this.#park(judged, { kind: 'park', what: 'installation', until: 'new_token', atMostMs: null });
         return { kind: 'resend' };
       case 'look_up_channel':
-        if (once(note, 'channel') && (await this.#seesChannel(failing, signal))) return { kind: 'resend' };
-        await this.#deps.unreachable(thread);
-        return end();
+        return await this.#lookUpChannel(judged, signal);
       case 'done':
         // Words about reactions and deletions: to anything else they would say that it is lost.
-        return ['delete', 'reaction'].includes(methodFamily(method)) ? { kind: 'fulfilled' } : end();
+        return ['delete', 'reaction'].includes(methodFamily(method)) ? { kind: 'fulfilled' } : this.#dead(judged);
       case 'interrupt':
       case 'dead':
       case 'without':
       case 'tool_result':
-        return end();
+        return this.#dead(judged);
     }
   }
 
   /** Something other than a call to Slack failed: again as usual, given up after half an hour. */
-  retry(error: unknown, note: Note): Extract<WriteEnd<never>, { kind: 'again' | 'dead' }> {
-    const step = this.#again(note, 'other', toError(error), null, true, 'usual');
-    return step.end;
+  retry(error: unknown, note: Note): Ended['end'] {
+    const failure = toError(error);
+    return this.#againWith(note, 'other', failure, true, 'usual') ?? deadEnd(failure, GAVE_UP);
   }
 
   /** The lane's own limit is over. */
@@ -160,54 +155,60 @@ export class FaultDesk {
       slackError: cause,
       detail: 'The channel did not become writable in time.',
       notice: 'The channel of our conversation stayed closed, so an answer was not posted there.',
+      direct: true,
     };
   }
 
-  #again(
+  #again({ note, method, error, verdict }: Judged, ambiguous: boolean, plan: RetryPlan): Ended {
+    const end = this.#againWith(note, method, error, ambiguous, plan);
+    return { kind: 'ended', end: end ?? deadEnd(error, verdict.notice ?? GAVE_UP, verdict.direct) };
+  }
+
+  /** @returns null when the plan is at its end */
+  #againWith(
     note: Note,
     method: string,
     error: Error,
-    notice: string | null,
     ambiguous: boolean,
     plan: RetryPlan,
-  ): Extract<Step, { kind: 'ended' }> {
+  ): Extract<WriteEnd<never>, { kind: 'again' }> | null {
     const { clock, random } = this.#deps;
-    note.since ??= clock.now();
     note.tries += 1;
+    // Slack says itself how long it wants to be left alone: that ends no plan.
+    const putOffMs = isGatewayError(error, 'SLACK_RATE_LIMITED') ? error.retryAfterMs : null;
+    if (putOffMs !== null) return { kind: 'again', afterMs: putOffMs, error, maybeDelivered: false };
+    note.since ??= clock.now();
     const afterMs = planDelay(plan, note.tries, random);
-    const over =
-      plan === 'three-tries'
-        ? note.tries >= UNKNOWN_TRIES
-        : clock.now() + afterMs - note.since > (plan === 'migration' ? MIGRATION_LIMIT_MS : USUAL_LIMIT_MS);
-    if (over) return this.#dead(slackErrorOf(error) ?? codeOf(error), error, notice ?? GAVE_UP);
+    if (isPlanOver(plan, note.tries, clock.now() + afterMs - note.since)) return null;
     const writes = methodFamily(method) !== 'read';
-    return { kind: 'ended', end: { kind: 'again', afterMs, error, maybeDelivered: ambiguous && writes } };
+    return { kind: 'again', afterMs, error, maybeDelivered: ambiguous && writes };
   }
 
-  #dead(slackError: string, error: Error, notice: string | null): Extract<Step, { kind: 'ended' }> {
-    const end: DeadEnd = { kind: 'dead', slackError, detail: detailOf(error), notice: notice ?? NOT_POSTED };
-    return { kind: 'ended', end };
+  #dead({ error, verdict }: Judged): Ended {
+    return { kind: 'ended', end: deadEnd(error, verdict.notice ?? NOT_POSTED, verdict.direct) };
   }
 
-  async #park(
-    thread: ThreadRef,
-    fault: Parameters<Parks['add']>[1],
-    cause: string,
-    notice: string | null,
-  ): Promise<void> {
+  #reshape({ note, method, error, word, verdict }: Judged, to: Reshape): Step {
+    const end = deadEnd(error, verdict.notice ?? NO_FORM, verdict.direct);
+    // Which workspace is meant goes with every call from here on, see `withTeam`.
+    if (to === 'with-team') return once(note, to) ? { kind: 'resend' } : { kind: 'ended', end };
+    const { needed, messages } = error.details;
+    this.#deps.log.warn({ method, slackError: word, needed, messages, to }, 'Slack wants another form of a write');
+    return { kind: 'reshape', to, end };
+  }
+
+  async #park({ thread, error, word, verdict }: Judged, fault: ParkFault): Promise<void> {
     const { parks, log } = this.#deps;
-    const isNew = await parks.add(thread, fault, cause);
+    const isNew = await parks.add(thread, fault, word);
     const { slug, team, channel } = thread;
-    if (isNew) log.error({ app: slug, team, channel, slackError: cause, until: fault.until }, 'Slack lane parked');
-    if (notice !== null) await this.#deps.tell(thread, cause, notice);
+    const { needed, provided } = error.details;
+    const about = { app: slug, team, channel, slackError: word, needed, provided, until: fault.until };
+    if (isNew) log.error({ ...about, remedy: remedyOf(word) }, 'Slack lane parked');
+    if (verdict.notice !== null) await this.#deps.tell(thread, word, verdict.notice, verdict.direct);
   }
 
-  async #join(
-    { thread, note, install }: Failing,
-    word: string,
-    notice: string | null,
-    signal: AbortSignal,
-  ): Promise<Step> {
+  async #join(judged: Judged, signal: AbortSignal): Promise<Step> {
+    const { thread, note, install } = judged;
     const mayJoin = this.#deps.autoJoin && (install.scopes?.includes('channels:join') ?? true);
     if (mayJoin && once(note, 'join')) {
       try {
@@ -215,22 +216,36 @@ export class FaultDesk {
         return { kind: 'resend' };
       } catch (error) {
         if (signal.aborted) throw error;
+        if (isGatewayError(error) && error.retryable) return this.#tryRemedyLater(judged, 'join', error);
         this.#deps.log.info({ err: error, channel: thread.channel }, 'the channel could not be joined');
       }
     }
-    await this.#park(thread, { kind: 'park', what: 'channel', until: 'member_joined', atMostMs: null }, word, notice);
+    await this.#park(judged, { kind: 'park', what: 'channel', until: 'member_joined', atMostMs: null });
     return { kind: 'resend' };
   }
 
-  /** Looks at the channel once: a refusal may be of the moment. */
-  async #seesChannel({ thread, install }: Failing, signal: AbortSignal): Promise<boolean> {
-    try {
-      await channelInfo(install.client, thread.channel, { signal });
-      return true;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      return false;
+  /** Looks at the channel once, as the conversation's workspace sees it: a refusal may be of the moment. */
+  async #lookUpChannel(judged: Judged, signal: AbortSignal): Promise<Step> {
+    const { thread, note, install } = judged;
+    if (once(note, 'channel')) {
+      once(note, 'with-team');
+      try {
+        await channelInfo(withTeam(install, thread, note).client, thread.channel, { signal });
+        return { kind: 'resend' };
+      } catch (error) {
+        if (signal.aborted) throw error;
+        // Whether the channel is out of reach is not known yet, and its binding is not given up for an outage.
+        if (isGatewayError(error) && error.retryable) return this.#tryRemedyLater(judged, 'channel', error);
+      }
     }
+    await this.#deps.unreachable(thread);
+    return this.#dead(judged);
+  }
+
+  /** A remedy that Slack could not be asked for: the whole write is tried again, and the remedy with it. */
+  #tryRemedyLater(judged: Judged, remedy: string, error: GatewayError): Ended {
+    judged.note.tried = judged.note.tried.filter((one) => one !== remedy);
+    return this.#again({ ...judged, error }, false, 'usual');
   }
 }
 
@@ -239,15 +254,14 @@ const NOT_POSTED = 'I could not post an answer in our conversation; it was recor
 const GAVE_UP = 'Slack could not be reached for too long, so an answer was not posted; it was recorded.';
 
 /** Words whose meaning depends on more than the word. */
-function specialCase(word: string, method: string, details: Readonly<Record<string, unknown>>): Step | null {
+function specialCase(word: string, method: string, { details }: GatewayError): FaultVerdict | null {
   if (word !== 'missing_scope') return null;
-  const detail = `${word}: ${String(details['needed'])}`;
   if (details['needed'] === 'chat:write.customize') {
-    return { kind: 'reshape', to: 'without-persona', slackError: word, detail, notice: NO_FORM };
+    return { fault: { kind: 'reshape', to: 'without-persona' }, notice: NO_FORM, direct: false, unknown: false };
   }
   if (methodFamily(method) !== 'upload') return null;
   const notice = 'This app may not send files here, so I posted what fits as text.';
-  return { kind: 'reshape', to: 'text-instead-of-file', slackError: word, detail, notice };
+  return { fault: { kind: 'reshape', to: 'text-instead-of-file' }, notice, direct: false, unknown: false };
 }
 
 /** Marks a remedy as tried. @returns whether it was the first time */
@@ -257,12 +271,20 @@ export function once(note: Note, remedy: string): boolean {
   return true;
 }
 
-/** @param tries - failures so far, this one included */
-export function planDelay(plan: RetryPlan, tries: number, random: () => number): number {
-  if (plan === 'migration') return MIGRATION_STEP_MS;
-  const step = plan === 'message-limit' ? USUAL_SECONDS.length : tries;
-  const seconds = USUAL_SECONDS[Math.min(step, USUAL_SECONDS.length) - 1] ?? 60;
-  return seconds * SECOND_MS * (1 - JITTER + 2 * JITTER * random());
+/** The same installation, whose calls name the conversation's workspace once Slack could not tell it by the token. */
+export function withTeam(install: OutInstallation, { team }: Pick<ThreadRef, 'team'>, note: Note): OutInstallation {
+  if (!note.tried.includes('with-team')) return install;
+  const { client } = install;
+  const named: SlackClient = {
+    ...client,
+    call: (method, args, options) => client.call(method, { ...args, team_id: team }, options),
+  };
+  return { ...install, client: named };
+}
+
+function deadEnd(error: Error, notice: string, direct = false): DeadEnd {
+  const slackError = slackErrorOf(error) ?? codeOf(error);
+  return { kind: 'dead', slackError, detail: detailOf(error), notice, direct };
 }
 
 const codeOf = (error: Error): string => (isGatewayError(error) ? error.code : 'UNKNOWN');

@@ -36,6 +36,8 @@ const ephemeralJobSchema = z.object({
   userId: z.string(),
   text: z.string(),
   buttons: buttonsSchema,
+  /** By direct message first: the channel takes nothing from us. */
+  direct: z.boolean().default(false),
   /** See {@link ResponseWay}. */
   response: z.object({ url: z.string(), until: z.number(), replace: z.boolean().optional() }).nullable().default(null),
 });

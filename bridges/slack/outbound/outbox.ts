@@ -179,11 +179,11 @@ export class Outbox {
   }
 
   /** Says one line to the person who asked, once per thread and cause in an hour. */
-  async tell(thread: ThreadRef, cause: string, notice: string): Promise<void> {
+  async tell(thread: ThreadRef, cause: string, notice: string, direct: boolean): Promise<void> {
     const told = thread.askerId === null ? null : this.#deps.tells.claim(thread, cause);
     if (!told) return;
     try {
-      await this.inbox.queue.put(tellItem(thread, notice), () => [told.change]);
+      await this.inbox.queue.put(tellItem(thread, notice, direct), () => [told.change]);
     } catch (error) {
       told.abandoned();
       throw error;
@@ -197,7 +197,8 @@ export class Outbox {
     try {
       if ((await this.#crashesOf(record)) > MOST_CRASHES) {
         const detail = 'Writing this failed too often for a reason of our own.';
-        return await this.#giveUp(record, { kind: 'dead', slackError: 'crash_loop', detail, notice: detail });
+        const end: DeadEnd = { kind: 'dead', slackError: 'crash_loop', detail, notice: detail, direct: false };
+        return await this.#giveUp(record, end);
       }
       const end = await write(record, child.signal);
       switch (end.kind) {
@@ -240,7 +241,7 @@ export class Outbox {
     const { notes, tells, clock, log, meters } = this.#deps;
     const { body, id } = record;
     const { thread, kind } = body;
-    const { slackError, detail, notice } = end;
+    const { slackError, detail, notice, direct } = end;
     const ref = referenceOf(id);
     const { slug: app, team, channel, threadTs } = thread;
     log.error(
@@ -251,13 +252,13 @@ export class Outbox {
     const changes: StoreChange[] = [notes.renew(id, await notes.get(id))];
     const items: QueueItem<Job>[] = preview === undefined ? [] : [previewItem(thread, id, preview)];
     let told: Claim | null = null;
-    if (kind === 'post' || kind === 'upload' || kind === 'edit') {
+    if (kind === 'post' || kind === 'upload' || kind === 'edit' || (kind === 'reaction' && direct)) {
       const text = `A message could not be posted in Slack: ${slackError}. ${detail}`;
       items.push(roomErrorItem(thread, `${id}:${clock.now()}`, { text, slackError, ref }));
       told = thread.askerId === null ? null : tells.claim(thread, slackError);
       if (told) {
         changes.push(told.change);
-        items.push(tellItem(thread, `${notice} (${slackError}, reference ${ref})`));
+        items.push(tellItem(thread, `${notice} (${slackError}, reference ${ref})`, direct));
       }
     }
     let staged: readonly StagedPut[];
@@ -367,8 +368,9 @@ export class Outbox {
   };
 }
 
-function tellItem(thread: ThreadRef, text: string): QueueItem<Job> {
-  const body: Job = { kind: 'ephemeral', thread, userId: thread.askerId ?? '', text, buttons: [], response: null };
+function tellItem(thread: ThreadRef, text: string, direct: boolean): QueueItem<Job> {
+  const userId = thread.askerId ?? '';
+  const body: Job = { kind: 'ephemeral', thread, userId, text, buttons: [], direct, response: null };
   return { id: `tell:${randomUUID()}`, lane: laneOf(body), body };
 }
 

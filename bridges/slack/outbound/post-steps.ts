@@ -26,7 +26,7 @@ export interface PostOptions {
 export type Step = (Piece & { readonly buttons: boolean }) | { readonly kind: 'controls'; readonly path: 'controls' };
 export type MessageStep = Exclude<Step, { kind: 'file' }>;
 
-const CONTROLS_TEXT = 'Controls for the message above';
+export const CONTROLS_TEXT = 'Controls for the message above';
 
 /** What a reply is written as, in order, after every change of form that its note tells of. */
 export function stepsOf(
@@ -102,7 +102,6 @@ export function postArguments(step: MessageStep, options: PostOptions, input: Po
     ...(tried.includes('without-metadata') ? {} : { metadata: ownMetadata(keyOf(id, step), job.post) }),
     ...(persona !== null && input.mayName ? personaArguments(persona) : {}),
     ...(job.broadcast && input.isFirst && place.threadTs !== null ? { reply_broadcast: true } : {}),
-    ...(tried.includes('with-team') ? { team_id: job.thread.team } : {}),
     unfurl_links: options.unfurlLinks,
     unfurl_media: options.unfurlMedia,
   };

@@ -6,7 +6,7 @@ import { markdownToMrkdwn, type Guard } from '../convert/index.js';
 import type { Reshape } from '../errors.js';
 import { postMessage } from '../web-methods.js';
 import { permalinkOf } from './compose.js';
-import { once, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
+import { once, withTeam, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { mentionPolicy, type PostJob } from './jobs.js';
 import { lookUp, type FoundPosts, type LookUpPlace } from './look-up.js';
 import type { Moves } from './moves.js';
@@ -74,8 +74,9 @@ export function createPostWriter(deps: PostWriterDeps) {
     let steps: readonly Step[] = [];
     let formOfSteps = '';
     for (;;) {
-      const install = await deps.ready(record, signal);
-      if (typeof install === 'string') return desk.expired(install);
+      const found = await deps.ready(record, signal);
+      if (typeof found === 'string') return desk.expired(found);
+      const install = withTeam(found, job.thread, note);
       decideName(job, note, install);
       // Cutting a long reply costs time, so it is done again only when something about it has changed.
       const form = JSON.stringify([note.place, note.tried, note.reshaped]);
@@ -92,10 +93,7 @@ export function createPostWriter(deps: PostWriterDeps) {
         const method = methodOf(error) ?? 'chat.postMessage';
         const next = await desk.judge(error, { thread: job.thread, note, install, method }, signal);
         if (next.kind === 'resend' || next.kind === 'fulfilled') continue;
-        if (next.kind === 'reshape' && !reshape(next.to, step, job, note, next.slackError)) {
-          const { slackError, detail, notice } = next;
-          return { kind: 'dead', slackError, detail, notice };
-        }
+        if (next.kind === 'reshape' && !reshape(next.to, step, job, note, next.end.slackError)) return next.end;
         await notes.put(id, note);
         if (next.kind === 'ended') return next.end;
       }
@@ -206,7 +204,6 @@ export function createPostWriter(deps: PostWriterDeps) {
       case 'plain-text':
       case 'without-metadata':
       case 'without-attachments':
-      case 'with-team':
         return once(note, to);
       case 'new-post':
       case 'delete-and-post':
@@ -214,6 +211,8 @@ export function createPostWriter(deps: PostWriterDeps) {
       case 'finish-stream':
       case 'edit-instead-of-stream':
       case 'text-instead-of-file':
+      case 'comment-instead-of-file':
+      case 'with-team':
       case 'new-trigger':
         return false;
     }

@@ -11,13 +11,13 @@ import { slackKey } from '../conversation.js';
 import type { SlackOptions } from '../settings.js';
 import { FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { safeFileName } from './file-name.js';
-import { copyRule, digest, laneOf, NOBODY, referenceOf, type Job } from './jobs.js';
+import { copyRule, digest, laneOf, NOBODY, referenceOf, type Job, type PostJob } from './jobs.js';
 import { outboundMeters } from './meters.js';
 import { Moves } from './moves.js';
 import { Notes } from './notes.js';
 import { NOTHING, Outbox, roomErrorItem, type Done, type Ended, type JobEnd } from './outbox.js';
 import { Parks } from './parks.js';
-import type { ParkInfo, SentState, SlackOut, ThreadRef, UploadState } from './port.js';
+import type { ParkInfo, ReplyDraft, SentState, SlackOut, ThreadRef, UploadState } from './port.js';
 import { createPostWriter } from './post-writer.js';
 import { ProgressBoard } from './progress.js';
 import { createSmallWriters, runHook } from './small-writers.js';
@@ -103,7 +103,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     autoJoin: options.autoJoin,
     random,
     refresh: deps.refresh,
-    tell: (thread, cause, notice) => outbox.tell(thread, cause, notice),
+    tell: (thread, cause, notice, direct) => outbox.tell(thread, cause, notice, direct),
     unreachable: async (thread) => {
       try {
         await deps.unreachable(thread);
@@ -140,7 +140,14 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     },
   });
   const writeUpload = createUploadWriter(shared);
-  const small = createSmallWriters({ ...shared, clock });
+  const small = createSmallWriters({
+    ...shared,
+    clock,
+    post: async (id, thread, markdown, buttons) => {
+      const body = postJob(thread, { markdown, kind: 'notice', buttons });
+      await outbox.inbox.accept({ id, lane: laneOf(body), body });
+    },
+  });
 
   const surroundings = {
     clock,
@@ -230,19 +237,8 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
 
   return {
     async reply(thread, draft) {
-      const { markdown, kind, mentions = NOBODY, speaker = null, buttons = [], broadcast = false } = draft;
-      requireText(markdown);
-      const body: Job = {
-        kind: 'post',
-        thread: plain(thread),
-        post: kind,
-        markdown,
-        mentions: copyRule(mentions),
-        speaker,
-        buttons: [...buttons],
-        broadcast,
-      };
-      const end = await outbox.put(outboxId(draft.id), body, draft.waitMs ?? 0);
+      requireText(draft.markdown);
+      const end = await outbox.put(outboxId(draft.id), postJob(thread, draft), draft.waitMs ?? 0);
       return stateOf<SentState>(end, ({ ts, permalink }) => ({ state: 'sent', ts, permalink }));
     },
 
@@ -255,6 +251,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
         userId,
         text,
         buttons: [...buttons],
+        direct: false,
         response: way,
       };
       await outbox.put(outboxId(id), body, 0);
@@ -322,6 +319,12 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     queues: () => [{ name: 'outbox', depth: outbox.depth, dead: outbox.deadCount }],
     deadLetters: outbox.deadLetters,
   };
+}
+
+function postJob(thread: ThreadRef, draft: Omit<ReplyDraft, 'id' | 'waitMs'>): PostJob {
+  const { markdown, kind, mentions = NOBODY, speaker = null, buttons = [], broadcast = false } = draft;
+  const copied = { mentions: copyRule(mentions), speaker, buttons: [...buttons] };
+  return { kind: 'post', thread: plain(thread), post: kind, markdown, ...copied, broadcast };
 }
 
 const sentOr = (end: WriteEnd<null>): JobEnd => (end.kind === 'sent' ? { kind: 'sent', result: NOTHING } : end);

@@ -5,13 +5,24 @@ import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import type { SlackArguments } from '../client.js';
 import { slackKey } from '../conversation.js';
-import { judgeFault } from '../errors.js';
+import { judgeFault, methodFamily, type Reshape } from '../errors.js';
 import { mrkdwnMessage, ownMetadata, shortMessage, withControls } from './compose.js';
-import { once, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
+import { once, withTeam, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { digest, mentionPolicy, NOBODY, type EditJob, type EphemeralJob, type Job, type ReactionJob } from './jobs.js';
 import type { Note, Notes } from './notes.js';
-import type { ThreadRef } from './port.js';
+import type { ControlButton, ThreadRef } from './port.js';
+import { CONTROLS_TEXT } from './post-steps.js';
 import { respond, type RespondDeps } from './respond.js';
+
+/** Another form of an edit. */
+const EDIT_REMEDIES: Readonly<Partial<Record<Reshape, string>>> = {
+  mrkdwn: 'mrkdwn',
+  'plain-text': 'mrkdwn',
+  'new-post': 'new-post',
+  // As a post it is cut into as many messages as it takes.
+  'smaller-parts': 'new-post',
+  'delete-and-post': 'delete-and-post',
+};
 
 export interface SmallWriterDeps {
   readonly desk: FaultDesk;
@@ -22,6 +33,8 @@ export interface SmallWriterDeps {
   ready: Ready;
   /** The installation alone: a closed channel does not keep a person from being told. */
   readonly installed: (record: QueueRecord<Job>, signal: AbortSignal) => Promise<OutInstallation>;
+  /** Queues a short message for the thread; one id is posted once. */
+  readonly post: (id: string, thread: ThreadRef, markdown: string, buttons: readonly ControlButton[]) => Promise<void>;
 }
 
 export type SmallEnd = WriteEnd<null>;
@@ -39,41 +52,53 @@ const THREAD_TAKES_NONE: ReadonlySet<string> = new Set([
 ]);
 
 /** Writes what needs no order beyond its own channel: what one person sees, edits, reactions. */
-export function createSmallWriters({ desk, notes, log, clock, files, ready, installed }: SmallWriterDeps) {
+export function createSmallWriters({ desk, notes, log, clock, files, ready, installed, post }: SmallWriterDeps) {
   /** Emojis that Slack refused in a thread. */
   const reactionsOff = new BoundedMap<string, true>(MAX_OFF);
   const offKey = (thread: ThreadRef, emoji: string): string => `${slackKey(thread)}:${emoji}`;
 
-  /** What only one person sees, in the channel, else as a direct message. */
+  /** What only one person sees, in the channel, else as a direct message; or the other way about. */
   async function ephemeral(record: QueueRecord<EphemeralJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
     const { thread, userId, text, buttons } = job;
     const note = await notes.get(id);
-    const message = mrkdwnMessage(text, nobody, buttons);
-    const answered = await answer(record, note, message, signal);
+    const answered = await answer(record, note, mrkdwnMessage(text, nobody, buttons), signal);
     if (answered) return answered;
     for (;;) {
-      const { client, ...install } = await installed(record, signal);
-      const direct = note.tried.includes('direct');
+      const parts = ephemeralParts(job, note);
+      const part = parts[Object.keys(note.sent).length];
+      if (!part) return SENT;
+      const install = withTeam(await installed(record, signal), thread, note);
+      const direct = job.direct !== note.tried.includes('other-way');
       const method = direct ? 'chat.postMessage' : 'chat.postEphemeral';
       try {
         const args = direct
-          ? { channel: userId, metadata: ownMetadata(digest(id), 'notice'), unfurl_links: false, unfurl_media: false }
+          ? { channel: userId, ...ownMetadataOf(id, note), unfurl_links: false, unfurl_media: false }
           : { channel: thread.channel, user: userId, ...inThread(thread, note) };
-        await client.call(method, { ...message, ...args }, { signal });
-        return SENT;
+        await install.client.call(method, { ...part, ...args }, { signal });
+        note.sent[String(parts.indexOf(part))] = '';
+        if (part !== parts.at(-1)) await notes.put(id, note);
       } catch (error) {
-        const step = await calm(error, method, { thread, note, install: { client, ...install } }, signal);
-        if (step) {
-          await notes.put(id, note);
-          if (step === 'resend') continue;
-          return step;
+        const step = await calm(error, method, { thread, note, install }, signal);
+        if (step === null) {
+          if (part !== parts[0] && formFor(error, method) === 'mrkdwn') {
+            log.warn({ slackError: wordOf(error) }, 'Slack took no buttons');
+            return SENT;
+          }
+          if (!otherForm(error, method, direct, note))
+            return { kind: 'dead', slackError: wordOf(error), detail: toError(error).message, notice: '', direct };
         }
-        if (!direct && isThreadFault(error, method) && once(note, 'outside')) continue;
-        if (once(note, 'direct')) continue;
-        return { kind: 'dead', slackError: wordOf(error), detail: toError(error).message, notice: '' };
+        await notes.put(id, note);
+        if (step !== null && step !== 'resend') return step;
       }
     }
+  }
+
+  /** @returns false where every form and every way was tried */
+  function otherForm(error: unknown, method: string, direct: boolean, note: Note): boolean {
+    const form = formFor(error, method);
+    if (form === 'outside' && direct) return once(note, 'other-way');
+    return (form !== null && once(note, form)) || once(note, 'other-way');
   }
 
   /** By the way that came with an interaction, which takes no token and no membership; null where that is closed. */
@@ -101,49 +126,43 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
   async function edit(record: QueueRecord<EditJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
     const { thread, ts, markdown, buttons } = job;
+    const { channel } = thread;
     const note = await notes.get(id);
     for (;;) {
-      const install = await ready(record, signal);
-      if (typeof install === 'string') return desk.expired(install);
-      const anew = note.tried.includes('new-post');
-      const short = shortMessage(markdown, nobody, buttons);
-      const message = note.tried.includes('mrkdwn') ? { ...short, blocks: withControls(short.text, buttons) } : short;
-      let method = 'chat.update';
+      const found = await ready(record, signal);
+      if (typeof found === 'string') return desk.expired(found);
+      const install = withTeam(found, thread, note);
+      const isPlain = note.tried.includes('mrkdwn');
+      const toDelete = note.tried.includes('delete-and-post') && !note.tried.includes('deleted');
+      const method = toDelete ? 'chat.delete' : 'chat.update';
       try {
-        if (note.tried.includes('delete-and-post') && once(note, 'deleted')) {
-          method = 'chat.delete';
-          await install.client.call(method, { channel: thread.channel, ts }, { signal });
+        if (toDelete) {
+          await install.client.call(method, { channel, ts }, { signal });
+          once(note, 'deleted');
         }
-        method = anew ? 'chat.postMessage' : 'chat.update';
-        const args = anew
-          ? {
-              thread_ts: thread.threadTs,
-              metadata: ownMetadata(digest(id), 'notice'),
-              unfurl_links: false,
-              unfurl_media: false,
-            }
-          : { ts };
-        await install.client.call(method, { channel: thread.channel, ...message, ...args }, { signal });
+        if (note.tried.includes('new-post')) {
+          await post(`anew:${digest(id)}`, thread, markdown, buttons);
+          return SENT;
+        }
+        const short = shortMessage(markdown, nobody, buttons);
+        // Without an empty list Slack would keep the blocks it has.
+        const message = isPlain ? { text: short.text, blocks: [] } : short;
+        await install.client.call(method, { channel, ts, ...message }, { signal });
+        if (isPlain && buttons.length > 0) await post(`controls:${digest(id)}`, thread, CONTROLS_TEXT, buttons);
         return SENT;
       } catch (error) {
         const step = await desk.judge(error, { thread, note, install, method }, signal);
-        if (step.kind === 'ended') {
-          await notes.put(id, note);
-          return step.end;
-        }
-        if (step.kind === 'resend' || step.kind === 'fulfilled') continue;
-        const known = step.to === 'mrkdwn' || step.to === 'new-post' || step.to === 'delete-and-post';
-        if (!known || !once(note, step.to)) {
-          const { slackError, detail, notice } = step;
-          return { kind: 'dead', slackError, detail, notice };
-        }
-        if (step.to === 'delete-and-post') once(note, 'new-post');
+        if (step.kind === 'fulfilled') once(note, 'deleted');
+        const remedy = step.kind === 'reshape' ? EDIT_REMEDIES[step.to] : undefined;
+        if (step.kind === 'reshape' && (remedy === undefined || !once(note, remedy))) return step.end;
+        if (remedy === 'delete-and-post') once(note, 'new-post');
         await notes.put(id, note);
+        if (step.kind === 'ended') return step.end;
       }
     }
   }
 
-  /** A reaction that Slack does not take is not worth anybody's attention. */
+  /** A reaction that Slack does not take is not worth anybody's attention, unless it says that no answer will come. */
   async function reaction(record: QueueRecord<ReactionJob>, signal: AbortSignal): Promise<SmallEnd> {
     const { body: job, id } = record;
     const { thread, ts, emoji, on } = job;
@@ -151,7 +170,7 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
     const note = await notes.get(id);
     const method = on ? 'reactions.add' : 'reactions.remove';
     for (;;) {
-      const install = await installed(record, signal);
+      const install = withTeam(await installed(record, signal), thread, note);
       try {
         await install.client.call(method, { channel: thread.channel, timestamp: ts, name: emoji }, { signal });
         return SENT;
@@ -183,6 +202,8 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
       fault.kind === 'again' ||
       fault.kind === 'wait' ||
       fault.kind === 'refresh' ||
+      (fault.kind === 'reshape' && fault.to === 'with-team') ||
+      (fault.kind === 'dead' && methodFamily(method) === 'reaction') ||
       (fault.kind === 'park' && (fault.what === 'installation' || fault.what === 'team'));
     if (!general) return null;
     const step = await desk.judge(error, { ...failing, method }, signal);
@@ -214,10 +235,33 @@ export async function runHook(
 const inThread = ({ threadTs }: ThreadRef, note: Note): { thread_ts?: string } =>
   threadTs === '' || note.tried.includes('outside') ? {} : { thread_ts: threadTs };
 
-const isThreadFault = (error: unknown, method: string): boolean => {
+/** The text and its buttons at once; one after the other where Slack takes no blocks beside the text. */
+function ephemeralParts({ text, buttons }: EphemeralJob, note: Note): readonly SlackArguments[] {
+  const message = mrkdwnMessage(text, nobody, buttons);
+  if (!note.tried.includes('mrkdwn') || buttons.length === 0) return [message];
+  return [{ text: message.text }, { text: CONTROLS_TEXT, blocks: withControls(CONTROLS_TEXT, buttons) }];
+}
+
+const ownMetadataOf = (id: string, note: Note): SlackArguments =>
+  note.tried.includes('without-metadata') ? {} : { metadata: ownMetadata(digest(id), 'notice') };
+
+/** Another form of what one person sees: without blocks, without metadata, or outside of the thread. */
+function formFor(error: unknown, method: string): 'mrkdwn' | 'without-metadata' | 'outside' | null {
   const { fault } = judgeFault(error, method);
-  return fault.kind === 'reshape' && (fault.to === 'new-root' || fault.to === 'into-channel');
-};
+  if (fault.kind !== 'reshape') return null;
+  switch (fault.to) {
+    case 'mrkdwn':
+    case 'plain-text':
+      return 'mrkdwn';
+    case 'without-metadata':
+      return fault.to;
+    case 'new-root':
+    case 'into-channel':
+      return 'outside';
+    default:
+      return null;
+  }
+}
 
 const wordOf = (error: unknown): string => {
   const word = isGatewayError(error) ? error.details['slackError'] : null;

@@ -2,7 +2,8 @@ import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { fallbackText } from '../convert/index.js';
-import { once, type FaultDesk, type Ready, type WriteEnd } from './faults.js';
+import type { Reshape } from '../errors.js';
+import { once, withTeam, type DeadEnd, type FaultDesk, type Ready, type WriteEnd } from './faults.js';
 import { mentionPolicy, type UploadJob } from './jobs.js';
 import type { Moves } from './moves.js';
 import type { Notes } from './notes.js';
@@ -92,12 +93,11 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
     const note = await notes.get(id);
     const save = () => notes.put(id, note);
     const bytes = await chunks.read(id, job);
-    if (!bytes) {
-      return { kind: 'dead', slackError: 'file_lost', detail: 'The bytes of the file are gone.', notice: LOST };
-    }
+    if (!bytes) return FILE_LOST;
     for (;;) {
-      const install = await ready(record, signal);
-      if (typeof install === 'string') return desk.expired(install);
+      const found = await ready(record, signal);
+      if (typeof found === 'string') return desk.expired(found);
+      const install = withTeam(found, job.thread, note);
       const place = {
         channel: job.thread.channel,
         threadTs: note.place === 'thread' ? moves.threadTs(job.thread) : null,
@@ -118,15 +118,28 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
           note.place = 'channel';
           continue;
         }
-        const { slackError, detail, notice } = step;
-        const preview = step.to === 'text-instead-of-file' ? previewOf(job, bytes) : null;
-        return { kind: 'dead', slackError, detail, notice, ...(preview === null ? {} : { preview }) };
+        const preview = previewFor(step.to, job, bytes);
+        return preview === null ? step.end : { ...step.end, preview };
       }
     }
   };
 }
 
-const LOST = 'A file that waited to be sent could not be read back, so it was not sent.';
+const FILE_LOST: DeadEnd = {
+  kind: 'dead',
+  slackError: 'file_lost',
+  detail: 'The bytes of the file are gone.',
+  notice: 'A file that waited to be sent could not be read back, so it was not sent.',
+  direct: false,
+};
+
+/** What may be posted where the file may not: what was said with it, and what can be shown of it. */
+function previewFor(to: Reshape, job: UploadJob, bytes: Uint8Array): string | null {
+  if (to !== 'text-instead-of-file' && to !== 'comment-instead-of-file') return null;
+  const shown = to === 'text-instead-of-file' ? previewOf(job, bytes) : null;
+  const said = [job.comment, shown].filter((part) => part !== null);
+  return said.length === 0 ? null : said.join('\n\n');
+}
 
 /** The beginning of a text file as Markdown; null for what is no text. */
 function previewOf({ filename }: UploadJob, bytes: Uint8Array): string | null {

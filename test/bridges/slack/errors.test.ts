@@ -139,6 +139,7 @@ describe('the fault table', () => {
     expect(judge('brand_new_refusal')).toEqual({
       fault: { kind: 'again', ambiguous: true, plan: 'three-tries' },
       notice: null,
+      direct: false,
       unknown: true,
     });
   });

@@ -115,7 +115,7 @@ describe('a file to Slack', () => {
     const state = upload(lab, 'first line\nsecond ``` line');
     await lab.pass(3_000);
     expect(await state).toMatchObject({ state: 'failed', error: word });
-    expect(lab.shown()).toEqual(['**notes.txt**\n\n````\nfirst line\nsecond ``` line\n````']);
+    expect(lab.shown()).toEqual(['**see**\n\n**notes.txt**\n\n````\nfirst line\nsecond ``` line\n````']);
     expect(lab.slack.ephemerals(lab.general, lab.alice.id)[0]!.text).toContain(word);
     expect(lab.roomErrors).toMatchObject([{ slackError: word }]);
     expect(lab.out.parks()).toEqual([]);

@@ -124,7 +124,6 @@ describe('a reaction', () => {
     'bad_timestamp',
     'message_not_found',
     'missing_scope',
-    'thread_locked',
     'not_in_channel',
   ])('S-105 %s is no matter for anybody', async (word) => {
     const lab = await openOut();
