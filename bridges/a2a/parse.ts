@@ -23,8 +23,9 @@ export type Method = (typeof METHODS)[number];
 
 /** The operation that a JSON-RPC method names in a dialect, or null. */
 export function methodOf(name: string, dialect: '1.0' | '0.3'): Method | null {
-  if (dialect === '1.0') return METHODS.find((method) => method === name) ?? null;
-  return isLegacyJsonRpcMethod(name) ? (legacyJsonRpcToV1Method(name) as Method) : null;
+  const current = dialect === '1.0' ? name : isLegacyJsonRpcMethod(name) ? legacyJsonRpcToV1Method(name) : null;
+  // The SDK's table also answers to what every object has, e.g. `constructor`.
+  return METHODS.find((method) => method === current) ?? null;
 }
 
 export interface ParseLimits {
@@ -46,7 +47,9 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
     .string()
     .min(1, 'must not be empty')
     .max(limits.idChars, `must not exceed ${limits.idChars} characters`)
-    .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters');
+    .refine((text) => !/\p{Cc}/u.test(text), 'must not hold control characters')
+    // Half a surrogate pair has no bytes of its own, so two ids that differ in one would be the same record.
+    .refine((text) => !/\p{Cs}/u.test(text), 'must be well-formed text');
   // The wire's null and empty text both say "not set".
   const optionalId = z.preprocess((value) => (value === '' || value === null ? undefined : value), id.optional());
   const metadata = z
@@ -140,8 +143,9 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
       .nullish(),
     metadata,
   });
+  const noState = 'must be a task state';
   const state = z
-    .union([z.enum(TASK_STATES), z.int().min(1).max(TASK_STATES.length)], 'must be a task state')
+    .union([z.enum(TASK_STATES), z.int().min(1, noState).max(TASK_STATES.length, noState)], noState)
     .transform((value) => (typeof value === 'number' ? PROTO_STATES[value] : value));
   const list = z.object({
     contextId: optionalId,
@@ -152,10 +156,7 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
     pageSize: z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must not exceed 100').nullish(),
     pageToken: z.string().max(4_096, 'is too long').nullish(),
     historyLength,
-    statusTimestampAfter: z
-      .string()
-      .refine((text) => TIMESTAMP.test(text) && !Number.isNaN(Date.parse(text)), 'must be an RFC 3339 timestamp')
-      .nullish(),
+    statusTimestampAfter: z.string().refine(isTimestamp, 'must be an RFC 3339 timestamp').nullish(),
     includeArtifacts: z.boolean().nullish(),
   });
 
@@ -174,7 +175,8 @@ export function createRequestSchemas(limits: ParseLimits): RequestSchemas {
       const schema = dialect === '1.0' ? schemas[method]?.v1 : schemas[method]?.v03;
       // Operations without fields of their own, and those that are refused whatever they carry.
       if (!schema) return {};
-      const parsed = schema.safeParse(dialect === '1.0' ? camelCased(params ?? {}) : (params ?? {}));
+      const fields = dialect === '1.0' ? camelCased(params ?? {}) : (params ?? {});
+      const parsed = schema.safeParse(fields, { reportInput: true });
       if (!parsed.success) throw invalidFields(violationsOf(parsed.error));
       return withoutNulls(parsed.data) as Record<string, unknown>;
     },
@@ -225,11 +227,10 @@ function violationsOf(error: z.ZodError): FieldViolation[] {
 }
 
 function describe(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_type')
-    return issue.input === undefined ? 'is required' : `must be ${typeName(issue.expected)}`;
-  if (issue.code === 'invalid_union')
-    return issue.message === 'Invalid input' ? 'is not of a known kind' : issue.message;
-  return issue.message;
+  if (issue.code === 'invalid_type' && issue.input === undefined) return 'is required';
+  // What does not begin like this stands in a schema above.
+  if (!issue.message.startsWith('Invalid ')) return issue.message;
+  return issue.code === 'invalid_type' ? `must be ${typeName(issue.expected)}` : 'is not of a known kind';
 }
 
 function typeName(expected: string): string {
@@ -250,6 +251,13 @@ function pathOf(path: readonly PropertyKey[]): string {
   return path
     .map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index === 0 ? '' : '.'}${String(step)}`))
     .join('');
+}
+
+/** RFC 3339; the 30th of February and 24:00, which the platform reads as a later day, are none. */
+function isTimestamp(text: string): boolean {
+  if (!TIMESTAMP.test(text) || Number.isNaN(Date.parse(text))) return false;
+  const local = text.slice(0, 'yyyy-mm-ddThh:mm:ss'.length).toUpperCase();
+  return new Date(`${local}Z`).toISOString().startsWith(local);
 }
 
 function isWebUrl(text: string): boolean {

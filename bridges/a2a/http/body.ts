@@ -36,6 +36,9 @@ export function checkHeaders(request: IncomingMessage, limits: BodyLimits): void
   }
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') throw new GatewayError('A2A_ENCODED');
+  // Node takes the chunks apart and leaves every other coding as it is.
+  const transfer = headers['transfer-encoding'];
+  if (transfer !== undefined && transfer.toLowerCase() !== 'chunked') throw new GatewayError('A2A_ENCODED');
   if (!acceptsAny(headers.accept)) throw new GatewayError('A2A_NOT_ACCEPTABLE');
   if (Number(headers['content-length'] ?? 0) > limits.bodyBytes) throw tooLarge(limits);
 }

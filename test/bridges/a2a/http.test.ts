@@ -235,6 +235,12 @@ describe('the HTTP door', () => {
       headers: { 'content-encoding': 'gzip' },
     });
     expect([answer.status, answer.body.error.code]).toEqual([415, -32600]);
+    const { text, socket } = await raw(
+      `POST /agents/helper HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY}\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    );
+    await lab.until(() => text().includes('-32600'));
+    expect(text()).toMatch(/^HTTP\/1\.1 415 /);
+    socket.destroy();
   });
 
   it('A-127 extensions are named by either header; known ones are active and echoed, others are ignored', async () => {
