@@ -85,7 +85,7 @@ export function createSlackClient(options: SlackClientOptions): SlackClient {
       try {
         const answer = (await abortable(web.apiCall(method, { ...args }), signal)) as unknown as SlackAnswer;
         requests.inc({ method, outcome: 'ok' });
-        for (const warning of answer.response_metadata?.warnings ?? []) options.onWarning?.(method, warning);
+        for (const warning of warningsOf(answer)) options.onWarning?.(method, warning);
         return answer;
       } catch (error) {
         if (signal?.aborted) throw error;
@@ -117,6 +117,12 @@ function fromSdkError(error: unknown, method: string): GatewayError {
     });
   }
   return new GatewayError('SLACK_CONNECTION_LOST', { cause: toError(error), details: { method } });
+}
+
+/** Slack names warnings in a list, or all of them in one word with commas. */
+function warningsOf({ warning, response_metadata: metadata }: SlackAnswer): ReadonlySet<string> {
+  const one = typeof warning === 'string' && warning !== '' ? warning.split(',') : [];
+  return new Set([...one, ...(metadata?.warnings ?? [])]);
 }
 
 const outcomeOf = (failure: GatewayError): string => {

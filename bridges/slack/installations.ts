@@ -7,6 +7,7 @@ import type { Metrics } from '../../src/base/metrics.js';
 import type { SlackAppConfig } from './apps.js';
 import { createSlackClient, type SlackClient } from './client.js';
 import { SlackDirectory } from './directory.js';
+import { createGuardedClient } from './guarded-client.js';
 import { createThrottledClient } from './outbound/throttled-client.js';
 import { authTest, type SlackIdentity } from './web-methods.js';
 
@@ -21,6 +22,8 @@ export interface InstallationsDeps {
   readonly neededScopes: (app: SlackAppConfig) => ReadonlyMap<string, string>;
   /** Slack said who the bot is: its token works, or works again. */
   readonly onKnown: (installation: Installation, identity: SlackIdentity) => void;
+  /** Slack refuses the token: what is to be sent waits. */
+  readonly onRefused?: (installation: Installation, error: GatewayError) => void;
 }
 
 const IDENTITY_BACKOFF = { baseMs: 1_000, maxMs: 60_000 } as const;
@@ -54,7 +57,14 @@ export class Installation {
         log.warn({ app: app.slug, method, warning }, 'Slack answered with a warning');
       },
     });
-    this.client = createThrottledClient(client, { clock, metrics, random });
+    this.client = createGuardedClient(createThrottledClient(client, { clock, metrics, random }), {
+      slug: app.slug,
+      clock,
+      log,
+      onRefused: (error) => {
+        this.#deps.onRefused?.(this, error);
+      },
+    });
     this.directory = new SlackDirectory(this.client, clock, log);
   }
 
@@ -83,6 +93,7 @@ export class Installation {
     this.#refused = error;
     this.#since = this.#deps.clock.now();
     this.#deps.log.error({ err: error, app: this.app.slug }, 'Slack refuses this app: its work is kept and waits');
+    this.#deps.onRefused?.(this, error);
   }
 
   async stop(): Promise<void> {

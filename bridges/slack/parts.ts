@@ -47,6 +47,7 @@ import { TurnRunner } from './inbound/turn.js';
 import { Installation } from './installations.js';
 import { neededScopes } from './manifest.js';
 import { createSlackOut } from './outbound/slack-out.js';
+import { createOutHooks, suspendAll } from './out-hooks.js';
 import { blockersOf, createDeadLetters, reportOf } from './report.js';
 import { createRoomSide, type RoomSide } from './room-side.js';
 import type { SlackOptions } from './settings.js';
@@ -122,6 +123,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
             await lookBack.at(slug);
           });
         },
+        onRefused: (installation, error) => {
+          background.run(() => suspendAll(installation, error, bindings, out));
+        },
       }),
     ]),
   );
@@ -145,26 +149,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     metrics,
     random,
     dispatcher,
-    installation: (slug, team) => {
-      const found = installations.get(slug);
-      if (!found?.identity || found.refused || found.identity.teamId !== team) return null;
-      const { teamUrl, botUserId, scopes } = found.identity;
-      return { client: found.client, app: found.app, teamUrl, botUserId, scopes };
-    },
-    roomError: async (thread, error, signal) => {
-      const binding = bindings.find(thread);
-      if (!binding) return;
-      const metadata = { slack_error: error.slackError, slack_ref: error.ref };
-      await rest.postEvent(binding.roomId, { content: error.text, messageType: 'error', metadata }, { signal });
-    },
-    threadMoved: async (thread, newThreadTs, signal) => {
-      const binding = bindings.find(thread);
-      if (binding) await bindings.move(binding, newThreadTs, signal);
-    },
-    unreachable: async (thread) => {
-      log.error({ channel: thread.channel, app: thread.slug }, 'a Slack channel can no longer be reached');
-      await bindings.markUnreachable(thread);
-    },
+    ...createOutHooks({ installations, bindings, rest, log }),
   });
   const { inbox, claims, past, accept } = await openIntake({ options, store, prefix, random, clock, log, metrics });
   const changes = new PendingChanges(store, `${prefix}/changes`, clock);

@@ -401,6 +401,7 @@ describe('a post that Slack refuses', () => {
       await lab.out.reply(thread, { id: `word-${word}`, markdown: 'hello', kind: 'reply' });
       await lab.pass(1_000, 500);
       fault.disarm();
+      lab.installation.current = { ...lab.installation.current!, client: lab.freshClient() };
       await lab.out.resume({ kind: 'token', slug: 'main', team: lab.team.id });
       await lab.out.resume({ kind: 'joined', slug: 'main', team: lab.team.id, channel: lab.general.id });
       await lab.out.resume({ kind: 'unarchived', slug: 'main', team: lab.team.id, channel: lab.general.id });

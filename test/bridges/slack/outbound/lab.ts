@@ -7,6 +7,7 @@ import type { StateStore } from '../../../../src/store/port.js';
 import { createManualClock, type ManualClock } from '../../../../src/testing/manual-clock.js';
 import { resolveApps } from '../../../../bridges/slack/apps.js';
 import { createSlackClient, type SlackClient } from '../../../../bridges/slack/client.js';
+import { createGuardedClient } from '../../../../bridges/slack/guarded-client.js';
 import type { OutInstallation } from '../../../../bridges/slack/outbound/faults.js';
 import type { ReplyDraft, SlackOut, ThreadRef } from '../../../../bridges/slack/outbound/port.js';
 import { createSlackOut, type RoomError, type SlackOutDeps } from '../../../../bridges/slack/outbound/slack-out.js';
@@ -44,6 +45,8 @@ export interface OutLab extends Acme {
   /** A thread that a person has opened in #general. */
   readonly thread: ThreadRef;
   readonly installation: { current: OutInstallation | null };
+  /** A client that has learned nothing yet, as after a restart. */
+  freshClient(): SlackClient;
   /** Opens another writing side on the same store, as after a restart. */
   reopen(): Promise<SlackOut>;
   reply(markdown: string, more?: Partial<ReplyDraft>): ReturnType<SlackOut['reply']>;
@@ -95,9 +98,15 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
       return raw.call(method, args, callOptions).finally(() => (pending -= 1));
     },
   };
+  const freshClient = () =>
+    createGuardedClient(createThrottledClient(counted, { clock, metrics, random: () => 0.5 }), {
+      slug: 'main',
+      clock,
+      log: options.log ?? silentLogger,
+    });
   const installation: OutLab['installation'] = {
     current: {
-      client: createThrottledClient(counted, { clock, metrics, random: () => 0.5 }),
+      client: freshClient(),
       app: {
         ...app!,
         ...(options.persona ? { persona: options.persona } : {}),
@@ -161,6 +170,7 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
     unreachable,
     thread,
     installation,
+    freshClient,
     reopen: open,
     reply: (markdown, more = {}) => out.reply(thread, { id: `reply-${(ids += 1)}`, markdown, kind: 'reply', ...more }),
     async pass(ms, stepMs = 250) {

@@ -26,7 +26,7 @@ describe('the status of a thread', () => {
     lab.slack.fault({
       method: 'assistant.threads.setStatus',
       times: 3,
-      effect: { kind: 'error', error: 'missing_scope' },
+      effect: { kind: 'error', error: 'channel_not_found' },
     });
     const status = lab.out.status(lab.thread);
     for (let turn = 0; turn < 6; turn += 1) {
