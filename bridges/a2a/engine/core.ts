@@ -175,7 +175,10 @@ export class EngineCore {
       return;
     }
     const name = this.deps.peers.byId(task.row.peerId)?.name ?? 'The agent';
-    await this.durably(() => this.change(taskId, (open) => parking(open, name, this.deps.newId, this.now())));
+    const parked = await this.durably(() =>
+      this.change(taskId, (open) => parking(open, name, this.deps.newId, this.now())),
+    );
+    if (parked) this.deps.log.info({ ...this.idsOf(parked.row), reason: 'WAITING_FOR_BAND' }, 'a2a task parked');
   }
 
   armSilence({ row }: OpenTask, { responseTimeoutMs }: ConversationSettings, elapsedMs = 0): void {
@@ -207,7 +210,8 @@ export class EngineCore {
     if (isTerminal(row.state)) {
       this.#forget(row.id);
       this.figures.ended(row, this.now());
-      const reason = task.view.status.message?.metadata?.['band_reason'];
+      const { status, statusMetadata } = task.view;
+      const reason = status.message?.metadata?.['band_reason'] ?? statusMetadata?.['band_reason'];
       this.deps.log.info({ ...this.idsOf(row), state: stateLabel(row.state), reason }, 'a2a task ended');
       if (lane) {
         removeFromLane(lane, row.id);

@@ -17,6 +17,8 @@ export interface TaskView {
   readonly id: string;
   readonly contextId: string;
   status: TaskStatus;
+  /** What the event of the last status said beside it. */
+  statusMetadata: JsonObject | undefined;
   readonly history: Message[];
   readonly artifacts: Artifact[];
 }
@@ -24,7 +26,7 @@ export interface TaskView {
 const UNSET: TaskStatus = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date(0).toISOString() };
 
 export function emptyView(id: string, contextId: string): TaskView {
-  return { id, contextId, status: UNSET, history: [], artifacts: [] };
+  return { id, contextId, status: UNSET, statusMetadata: undefined, history: [], artifacts: [] };
 }
 
 /**
@@ -39,6 +41,7 @@ export function fold(view: TaskView, event: LogEvent): void {
     case 'status':
       if (view.status.message && view.status.message.parts.length > 0) view.history.push(view.status.message);
       view.status = event.status;
+      view.statusMetadata = event.metadata;
       return;
     case 'artifact':
       foldArtifact(view.artifacts, event.artifact, event.append);

@@ -64,10 +64,10 @@ export function failure(
 /** Silence, where it parks the task instead of failing it. */
 export function parking(task: OpenTask, peerName: string, newId: () => string, now: number): Change | null {
   const text = `${peerName} has not answered yet. The request stays open and continues when the answer arrives.`;
-  const status = statusFor(task.row, task.row.state, 'parked', now, {
-    message: agentMessage(task.row, newId(), text),
-    metadata: { band_reason: 'WAITING_FOR_BAND' satisfies Reason },
-  });
+  const metadata = { band_reason: 'WAITING_FOR_BAND' satisfies Reason };
+  // In the message too, for who gets the task and not its events.
+  const message = agentMessage(task.row, newId(), text, metadata);
+  const status = statusFor(task.row, task.row.state, 'parked', now, { message, metadata });
   return status && { events: [status], row: { lastEventAt: now, parked: true } };
 }
 
@@ -169,7 +169,8 @@ export function answer(task: OpenTask, incoming: IncomingReply): Change | null {
   const cause = reply.state === null ? undefined : ASKING[reply.state];
   if (cause !== undefined) {
     const ends = cause === 'failed' || cause === 'refused';
-    const said = agentMessage(row, messageId, reply.text, ends ? { band_reason: 'PEER_SAID' } : undefined);
+    const words = ends && !isVisible(reply.text) ? REASONS.PEER_SAID : reply.text;
+    const said = agentMessage(row, messageId, words, ends ? { band_reason: 'PEER_SAID' } : undefined);
     const status = statusFor(row, 'TASK_STATE_WORKING', cause, now, {
       ...(reply.text !== '' || ends ? { message: said } : {}),
       ...(incoming.metadata && { metadata: incoming.metadata }),

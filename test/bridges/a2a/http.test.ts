@@ -315,16 +315,31 @@ describe('the HTTP door', () => {
     );
   });
 
-  it('A-070 a body that does not come is given up after 30 s', async () => {
+  it.each([
+    ['', (error: object) => ({ jsonrpc: '2.0', id: null, error })],
+    ['/message:send', null],
+  ])('A-070 a body that does not come to /agents/helper%s is given up after 30 s', async (path, envelope) => {
     await open();
     const { text, closed } = await raw(
-      `POST /agents/helper HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY}\r\na2a-version: 1.0\r\ncontent-length: 100\r\n\r\n{"js`,
+      `POST /agents/helper${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY}\r\na2a-version: 1.0\r\ncontent-length: 100\r\n\r\n{"js`,
     );
     await lab.until(() => lab.clock.nextInMs !== null && lab.clock.nextInMs <= 30_000);
     await lab.clock.advance(30_000);
     await closed;
     expect(text()).toMatch(/^HTTP\/1\.1 408 /);
-    expect(text()).toContain('REQUEST_TIMEOUT');
+    expect(text().toLowerCase()).toContain('\r\nconnection: close\r\n');
+    const message = 'The request took too long to arrive.';
+    const info = {
+      '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+      reason: 'REQUEST_TIMEOUT',
+      domain: 'band-gateway',
+    };
+    expect(JSON.parse(text().slice(text().indexOf('\r\n\r\n')))).toEqual(
+      envelope?.({ code: -32000, message, data: [info] }) ?? {
+        error: { code: 408, status: 'DEADLINE_EXCEEDED', message, details: [info] },
+      },
+    );
+    expect(lab.rooms.writes).toEqual([]);
   });
 
   it('A-070 idle connections block nobody', async () => {
