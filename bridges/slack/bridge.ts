@@ -1,4 +1,3 @@
-import { ProxyAgent } from 'undici';
 import { RelayAdapter } from '../../src/adapters/relay.js';
 import type { RelayOptions } from '../../src/adapters/relay-settings.js';
 import { ValueError } from '../../src/base/band-errors.js';
@@ -9,6 +8,7 @@ import { resolveApps, type SlackAppConfig } from './apps.js';
 import { createSlackClient } from './client.js';
 import { slackErrorOf } from './errors.js';
 import { manifestText, neededScopes, slackManifest } from './manifest.js';
+import { createProxy } from './proxy.js';
 import type { SlackOptions } from './settings.js';
 import { authTest } from './web-methods.js';
 
@@ -53,7 +53,7 @@ export const slackBridge: BridgeModule<SlackEntryOptions> = {
     const checked = await Promise.all(
       apps.map(async (app): Promise<Finding[]> => {
         const { proxy } = options.slack;
-        const viaProxy = proxy === undefined ? null : new ProxyAgent(proxy);
+        const viaProxy = proxy === undefined ? null : createProxy(proxy);
         const client = createSlackClient({
           token: app.botToken,
           slackApiUrl: options.slack.slackApiUrl,

@@ -109,8 +109,9 @@ function fromSdkError(error: unknown, method: string): GatewayError {
     return fromSlackAnswer(error.data as unknown as Record<string, unknown>, method);
   }
   if (error instanceof WebAPIRequestError && isGatewayError(error.original)) {
-    const { code, cause, retryAfterMs, details } = error.original;
+    const { code, message, cause, retryAfterMs, details } = error.original;
     return new GatewayError(code, {
+      message,
       cause,
       details: { ...details, method },
       ...(retryAfterMs === null ? {} : { retryAfterMs }),

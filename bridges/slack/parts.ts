@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { ProxyAgent, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import { Background } from '../../src/base/async.js';
 import type { Clock } from '../../src/base/clock.js';
 import { GatewayError } from '../../src/base/errors.js';
@@ -48,6 +48,7 @@ import { Installation } from './installations.js';
 import { neededScopes } from './manifest.js';
 import { createSlackOut } from './outbound/slack-out.js';
 import { createOutHooks, suspendAll } from './out-hooks.js';
+import { createProxy } from './proxy.js';
 import { blockersOf, createDeadLetters, reportOf } from './report.js';
 import { createRoomSide, type RoomSide } from './room-side.js';
 import type { SlackOptions } from './settings.js';
@@ -93,7 +94,7 @@ const PRUNE_EVERY_MS = 3_600_000;
 /** Puts the bridge together; nothing runs until `start`. */
 export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   const { apps, options, inner, rest, clock, log, metrics, prefix, random } = deps;
-  const proxy: Dispatcher | null = options.proxy === undefined ? null : new ProxyAgent(options.proxy);
+  const proxy = options.proxy === undefined ? null : createProxy(options.proxy);
   const dispatcher: Dispatcher | undefined = proxy ?? deps.dispatcher;
   const { slackApiUrl } = options;
   const store = deps.store ?? (await openLevelStore({ folder: join(deps.dataDir, 'slack-store'), clock, log }));

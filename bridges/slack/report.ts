@@ -20,6 +20,8 @@ export interface ReportDeps {
 
 /** Lost channels that are listed one by one. */
 const MOST_CHANNELS = 20;
+/** How long an app may be without a connection before the service counts as not ready. */
+const SHORT_GAP_MS = 60_000;
 const TOKEN_ACTION = 'Reinstall the app in the workspace and set the new bot token.';
 
 /** The bridge as the status page shows it. */
@@ -85,6 +87,8 @@ export function blockersOf({
     }
     const socket = sockets.find((one) => one.slug === slug);
     if (!socket || socket.state.open > 0 || socket.state.parked) return [];
+    // A connection that was lost is usually back before anybody needs to know.
+    if (socket.hasBeenOpen && clock.now() - socket.since < SHORT_GAP_MS) return [];
     return [
       {
         name: `slack.${slug}.socket`,

@@ -2,6 +2,7 @@ import type { FetchFunction } from '@slack/web-api';
 import { request, type Dispatcher } from 'undici';
 import { childSignal } from '../../src/base/async.js';
 import { GatewayError } from '../../src/base/errors.js';
+import { proxyErrorIn } from './proxy.js';
 
 export const REQUEST_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRY_AFTER_MS = 30_000;
@@ -84,8 +85,17 @@ const NEVER_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-function fromNetworkError(error: unknown): GatewayError {
+/** What a failed connection means; a proxy that gave no way is named, since nothing of the request has passed it. */
+export function fromNetworkError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
+  const refusal = proxyErrorIn(error);
+  if (refusal) {
+    return new GatewayError('SLACK_UNREACHABLE', {
+      message: `${refusal.message}.`,
+      cause: error,
+      details: { network: refusal.code, proxy: refusal.proxy },
+    });
+  }
   const code = networkCode(error);
   return new GatewayError(NEVER_SENT.has(code) ? 'SLACK_UNREACHABLE' : 'SLACK_CONNECTION_LOST', {
     cause: error,

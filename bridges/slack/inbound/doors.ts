@@ -21,7 +21,7 @@ export interface Doors {
 }
 
 export function createDoors({ apps, options, dispatcher, random, onConnections, ...shared }: DoorsDeps): Doors {
-  const { slackApiUrl, mountPath, bodyLimitBytes } = options;
+  const { slackApiUrl, proxy, mountPath, bodyLimitBytes } = options;
   const { pingTimeoutMs, connections } = options.socket;
   const sockets = apps.flatMap(({ slug, transport, appToken }) =>
     transport === 'socket' && appToken !== null
@@ -32,6 +32,7 @@ export function createDoors({ apps, options, dispatcher, random, onConnections, 
             appToken,
             slackApiUrl,
             dispatcher,
+            proxy,
             random,
             pingTimeoutMs,
             connections,

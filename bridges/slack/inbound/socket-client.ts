@@ -4,7 +4,8 @@ import { deferred, withDeadline } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { GatewayError, toError } from '../../../src/base/errors.js';
 import { mutedLogger } from '../client.js';
-import { createSlackFetch, REQUEST_TIMEOUT_MS } from '../slack-fetch.js';
+import { createProxy, proxyErrorIn } from '../proxy.js';
+import { createSlackFetch, fromNetworkError, REQUEST_TIMEOUT_MS } from '../slack-fetch.js';
 
 /** One envelope of a Socket Mode connection. */
 export interface Envelope {
@@ -30,6 +31,8 @@ export interface OpenConnectionOptions {
   readonly appToken: string;
   readonly slackApiUrl: string | undefined;
   readonly dispatcher: Dispatcher | undefined;
+  /** Address of the proxy that `dispatcher` goes through; the socket gets a way of its own, which ends with it. */
+  readonly proxy: string | undefined;
   readonly pingTimeoutMs: number;
   readonly clock: Clock;
   /** Must not throw. */
@@ -42,11 +45,14 @@ const HELLO_TIMEOUT_MS = 10_000;
  * Opens one Socket Mode connection and waits for its hello.
  *
  * @throws {GatewayError} what {@link SlackClient.call} throws for `apps.connections.open`; `SLACK_TIMEOUT` without a
- *   hello within 10 s; `SLACK_CONNECTION_LOST` when it broke before
+ *   hello within 10 s; `SLACK_CONNECTION_LOST` when it broke before, with `details.reason` where Slack gave one;
+ *   `SLACK_UNREACHABLE` with `details.proxy` when a proxy let nothing pass
  */
 export async function openConnection(options: OpenConnectionOptions, signal: AbortSignal): Promise<SlackConnection> {
   const closing = new AbortController();
-  const client = new EnvelopeClient(options, closing.signal);
+  const way = options.proxy === undefined ? null : ownWay(options.proxy);
+  const client = new EnvelopeClient(options, way?.dispatcher ?? options.dispatcher, closing.signal);
+  void client.gone.promise.then(() => way?.dispatcher.destroy());
   const connection: SlackConnection = {
     acknowledge: (envelopeId, answer) => client.acknowledge(envelopeId, answer ?? null),
     askedToLeave: client.asked.promise,
@@ -60,12 +66,27 @@ export async function openConnection(options: OpenConnectionOptions, signal: Abo
     options.onEnvelope(envelope, connection);
   };
   try {
-    await withDeadline(options.clock, HELLO_TIMEOUT_MS, signal, () => client.open());
+    await withDeadline(options.clock, HELLO_TIMEOUT_MS, signal, () => Promise.race([client.open(), sentAway(client)]));
     return connection;
   } catch (error) {
     connection.close();
-    throw fromStart(error);
+    throw fromStart(error ?? way?.fault() ?? client.fault);
   }
+}
+
+/** A way through the proxy for one socket, since a WebSocket keeps to itself why it could not connect. */
+function ownWay(proxy: string) {
+  let fault: unknown = null;
+  const dispatcher = createProxy(proxy, (error) => {
+    fault = error;
+  });
+  return { dispatcher, fault: () => fault };
+}
+
+/** Rejects when Slack refuses a connection in place of its hello; after the hello nobody listens any more. */
+async function sentAway({ asked }: EnvelopeClient): Promise<never> {
+  const reason = await asked.promise;
+  throw new GatewayError('SLACK_CONNECTION_LOST', { details: { while: 'opening a connection', reason } });
 }
 
 /**
@@ -76,16 +97,22 @@ export async function openConnection(options: OpenConnectionOptions, signal: Abo
 class EnvelopeClient extends SocketModeClient {
   readonly asked = deferred<string>();
   readonly gone = deferred();
+  /** What broke the socket; the SDK rejects its start with nothing. */
+  fault: unknown = undefined;
   onEnvelope: (envelope: Envelope) => void = () => undefined;
 
-  constructor({ appToken, slackApiUrl, dispatcher, pingTimeoutMs }: OpenConnectionOptions, closing: AbortSignal) {
+  constructor(
+    { appToken, slackApiUrl, dispatcher, pingTimeoutMs }: OpenConnectionOptions,
+    way: Dispatcher | undefined,
+    closing: AbortSignal,
+  ) {
     super({
       appToken,
       logger: mutedLogger,
       autoReconnectEnabled: false,
       clientPingTimeout: pingTimeoutMs,
       serverPingTimeout: pingTimeoutMs * 2,
-      ...(dispatcher ? { dispatcher } : {}),
+      ...(way ? { dispatcher: way } : {}),
       clientOptions: {
         ...(slackApiUrl === undefined ? {} : { slackApiUrl }),
         headers: { Authorization: `Bearer ${appToken}` },
@@ -96,6 +123,9 @@ class EnvelopeClient extends SocketModeClient {
     });
     this.on('disconnected', () => {
       this.gone.resolve();
+    });
+    this.on('error', (error: unknown) => {
+      this.fault = error;
     });
   }
 
@@ -149,6 +179,7 @@ const text = (value: unknown): string | null => (typeof value === 'string' && va
 /** The SDK wraps what our fetch threw, and rejects with nothing at all when the socket closed before its hello. */
 function fromStart(error: unknown): GatewayError {
   for (let cause: unknown = error; cause instanceof Error; cause = wrappedBy(cause)) {
+    if (proxyErrorIn(cause)) return fromNetworkError(cause);
     if (cause instanceof GatewayError && cause.code === 'DEADLINE_EXCEEDED') {
       return new GatewayError('SLACK_TIMEOUT', { cause, details: { waitingFor: 'hello' } });
     }

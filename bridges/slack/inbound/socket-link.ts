@@ -1,4 +1,4 @@
-import { abortable, childSignal } from '../../../src/base/async.js';
+import { abortable, childSignal, deferred } from '../../../src/base/async.js';
 import { backoffMs } from '../../../src/base/backoff.js';
 import { isGatewayError, type GatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
@@ -46,17 +46,22 @@ export class SocketLink {
   readonly #accepting = new Set<Promise<void>>();
   readonly #disconnects;
   readonly #gauge;
+  readonly #saidAt = new Map<string, number>();
   #places: Promise<void>[] = [];
-  #wanted: number;
+  /** Makes a connection's place give it up. */
+  readonly #crowders = new Map<SlackConnection, () => void>();
+  #crowdedUntil = Number.NEGATIVE_INFINITY;
+  /** The one connection that stays while there is no room for more. */
+  #staying: SlackConnection | null = null;
   #parked: GatewayError | null = null;
   #lastError: GatewayError | null = null;
   #wasOpen = false;
+  #hasBeenOpen = false;
   #since: number;
 
   constructor(deps: SocketLinkDeps) {
     this.#deps = deps;
     this.#since = deps.clock.now();
-    this.#wanted = deps.connections;
     this.#disconnects = deps.metrics.counter('slack_socket_disconnects_total', 'Connections that ended', [
       'app',
       'reason',
@@ -70,6 +75,11 @@ export class SocketLink {
 
   get slug(): string {
     return this.#deps.slug;
+  }
+
+  /** Whether there was a connection at any time since the start. */
+  get hasBeenOpen(): boolean {
+    return this.#hasBeenOpen;
   }
 
   /** Since when connections are open, or none is. Milliseconds since the epoch. */
@@ -98,11 +108,9 @@ export class SocketLink {
     try {
       await clock.sleep(place * STAGGER_MS, signal);
       while (!signal.aborted) {
-        if (place >= this.#wanted) {
-          current?.close();
-          await clock.sleep(TOO_MANY_RETRY_MS, signal);
-          this.#wanted = this.#deps.connections;
-          continue;
+        // One connection is all that Slack has room for; who holds it goes on.
+        if (this.#staying && this.#live.has(this.#staying) && clock.now() < this.#crowdedUntil) {
+          await clock.sleep(this.#crowdedUntil - clock.now(), signal);
         }
         const next = await this.#open();
         if ('failure' in next) {
@@ -111,20 +119,22 @@ export class SocketLink {
             return;
           }
           failures += 1;
-          await clock.sleep(this.#pause(next.failure, failures), signal);
+          await this.#refused(next.failure, failures);
           continue;
         }
-        failures = 0;
         // The new one is up: only now may the old one go.
         current?.close();
         current = next.connection;
+        const openedAt = clock.now();
         const why = await this.#untilItGoes(current);
-        this.#disconnects.inc({ app: slug, reason: REASONS.has(why) ? why : 'other' });
+        // A connection that lived says that all was well; one that does not may be lost again and again.
+        const hasLived = clock.now() - openedAt >= this.#deps.pingTimeoutMs;
+        if (hasLived) failures = 0;
         if (why === 'closed') {
           current = null;
           failures += 1;
-          await clock.sleep(backoffMs(failures, { ...BACKOFF, random: this.#deps.random }), signal);
-        } else await this.#asked(why, current);
+          if (!hasLived) await clock.sleep(this.#backoff(failures), signal);
+        } else if (await this.#asked(why, current)) current = null;
       }
     } catch (error) {
       if (!signal.aborted) log.error({ err: error, app: slug }, 'a Slack connection was given up');
@@ -154,31 +164,90 @@ export class SocketLink {
     }
   }
 
-  /** @returns the reason Slack gives for leaving, or `closed` */
+  /** @returns the reason Slack gives for leaving, `closed`, or `crowded` where another connection is the one to stay */
   async #untilItGoes(connection: SlackConnection): Promise<string> {
-    const either = Promise.race([connection.askedToLeave, connection.gone.then(() => 'closed')]);
-    return await abortable(either, this.#stopping.signal);
-  }
-
-  async #asked(why: string, connection: SlackConnection): Promise<void> {
-    const { clock, log, slug } = this.#deps;
-    if (why === 'link_disabled') {
-      log.error({ app: slug }, 'Socket Mode is switched off for this app: switch it on in its settings');
-      connection.close();
-      await clock.sleep(LINK_DISABLED_RETRY_MS, this.#stopping.signal);
-    } else if (why === 'too_many_websockets') {
-      log.error({ app: slug }, 'too many connections of this app: going on with one');
-      this.#wanted = 1;
-      connection.close();
+    const crowded = deferred<string>();
+    this.#crowders.set(connection, () => {
+      crowded.resolve('crowded');
+    });
+    const either = Promise.race([connection.askedToLeave, connection.gone.then(() => 'closed'), crowded.promise]);
+    try {
+      const why = await abortable(either, this.#stopping.signal);
+      this.#noteLoss(why);
+      return why;
+    } finally {
+      this.#crowders.delete(connection);
     }
   }
 
-  #pause(failure: GatewayError, failures: number): number {
-    return failure.retryAfterMs ?? backoffMs(failures, { ...BACKOFF, random: this.#deps.random });
+  /** @returns whether the connection was given up before there is another */
+  async #asked(why: string, connection: SlackConnection): Promise<boolean> {
+    switch (why) {
+      case 'link_disabled':
+        connection.close();
+        await this.#waitForSwitch();
+        return true;
+      case 'too_many_websockets':
+        connection.close();
+        await this.#makeRoom(connection);
+        return true;
+      case 'crowded':
+        connection.close();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** No connection came to be: waits as the reason asks. */
+  async #refused(failure: GatewayError, failures: number): Promise<void> {
+    const { reason } = failure.details;
+    if (typeof reason === 'string') this.#noteLoss(reason);
+    if (reason === 'link_disabled') await this.#waitForSwitch();
+    else if (reason === 'too_many_websockets') await this.#makeRoom(null);
+    else await this.#deps.clock.sleep(failure.retryAfterMs ?? this.#backoff(failures), this.#stopping.signal);
+  }
+
+  async #waitForSwitch(): Promise<void> {
+    const { slug, clock } = this.#deps;
+    this.#alert(LINK_DISABLED_RETRY_MS, 'link_disabled', () => {
+      this.#deps.log.error({ app: slug }, 'Socket Mode is switched off for this app: switch it on in its settings');
+    });
+    await clock.sleep(LINK_DISABLED_RETRY_MS, this.#stopping.signal);
+  }
+
+  /** Slack has no room for this many connections: one stays, and the others are tried again after a minute. */
+  async #makeRoom(leaving: SlackConnection | null): Promise<void> {
+    const { slug, clock, log } = this.#deps;
+    this.#alert(TOO_MANY_RETRY_MS, 'too_many_websockets', () => {
+      log.error({ app: slug }, 'too many connections of this app: going on with one');
+    });
+    this.#staying = [...this.#live].find((connection) => connection !== leaving) ?? null;
+    this.#crowdedUntil = clock.now() + TOO_MANY_RETRY_MS;
+    for (const [connection, leave] of this.#crowders) if (connection !== this.#staying) leave();
+    await clock.sleep(TOO_MANY_RETRY_MS, this.#stopping.signal);
+  }
+
+  /** Several places meet the same trouble at the same time: it is said once. */
+  #alert(everyMs: number, what: string, say: () => void): void {
+    const now = this.#deps.clock.now();
+    if (now - (this.#saidAt.get(what) ?? Number.NEGATIVE_INFINITY) < everyMs) return;
+    this.#saidAt.set(what, now);
+    say();
+  }
+
+  #noteLoss(why: string): void {
+    this.#disconnects.inc({ app: this.#deps.slug, reason: REASONS.has(why) ? why : 'other' });
+  }
+
+  #backoff(failures: number): number {
+    return backoffMs(failures, { ...BACKOFF, random: this.#deps.random });
   }
 
   #park(failure: GatewayError): void {
-    this.#deps.log.error({ err: failure, app: this.#deps.slug }, 'Slack refuses the app token: this app is parked');
+    if (!this.#parked) {
+      this.#deps.log.error({ err: failure, app: this.#deps.slug }, 'Slack refuses the app token: this app is parked');
+    }
     this.#parked = failure;
     this.#changed(failure);
   }
@@ -219,6 +288,7 @@ export class SocketLink {
     const isOpen = this.#live.size > 0;
     if (isOpen !== this.#wasOpen) this.#since = this.#deps.clock.now();
     this.#wasOpen = isOpen;
+    this.#hasBeenOpen ||= isOpen;
     this.#gauge.set({ app: this.#deps.slug }, this.#live.size);
     this.#deps.onChange(this.state);
   }

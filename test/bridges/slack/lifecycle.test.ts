@@ -11,6 +11,9 @@ import { closeRestConnections, SimpleAdapter } from '../../../src/core/simple-ad
 import { createMemoryStore } from '../../../src/store/memory.js';
 import { openLevelStore } from '../../../src/store/leveldb.js';
 import { SlackAdapter } from '../../../bridges/slack/adapter.js';
+import { DEMO, startSandbox } from '../../../src/sandbox/index.js';
+import { sandboxAgent } from '../../support/sandbox-agent.js';
+import { createSkippingClock } from '../../support/skipping-clock.js';
 import { startAcme } from '../../support/slack/acme.js';
 import { startBridge, say, type SlackTurn } from '../../support/slack/bridge-lab.js';
 import { tempFolder } from '../../support/temp-folder.js';
@@ -207,22 +210,52 @@ describe('starting and stopping', () => {
     await lab.stop();
   });
 
-  it('S-213 a missing link blocks readiness, and its return frees it', async () => {
-    const lab = await startBridge({ transport: 'socket', settings: { socket: { connections: 1 } } });
+  it('S-213 an app without a connection blocks readiness after a minute, and its return frees it', async () => {
+    const clock = createSkippingClock();
+    const lab = await startBridge({ clock, transport: 'socket', settings: { socket: { connections: 1 } } });
     await expect.poll(() => lab.adapter.blockers()).toEqual([]);
-    lab.slack.fault({ method: 'apps.connections.open', times: 3, effect: { kind: 'status', status: 500 } });
+    const down = lab.slack.fault({
+      method: 'apps.connections.open',
+      times: 1_000,
+      effect: { kind: 'status', status: 500 },
+    });
     for (const socket of lab.slack.sockets.open(lab.app)) lab.slack.sockets.sever(socket);
+    const socketLink = () => lab.adapter.report().links.find(({ name }) => name === 'main: socket');
+    await expect.poll(() => socketLink()?.state).toBe('0 open');
+    clock.skip(58_000);
+    expect(lab.adapter.blockers()).toEqual([]);
+    clock.skip(3_000);
+    expect(lab.adapter.blockers().map(({ name }) => name)).toEqual(['slack.main.socket']);
+    await lab.slack.until(() => down.hits() > 0);
+    down.disarm();
     await expect
       .poll(
-        () =>
-          lab.adapter
-            .blockers()
-            .map((blocker) => blocker.name)
-            .join(),
-        { timeout: 8_000 },
+        () => {
+          clock.skip(5_000);
+          return lab.adapter.blockers();
+        },
+        { timeout: 12_000 },
       )
-      .toMatch(/^slack\./);
-    await expect.poll(() => lab.adapter.blockers(), { timeout: 12_000 }).toEqual([]);
+      .toEqual([]);
+  });
+
+  it('S-213 an app that never had a connection blocks readiness from the start', async () => {
+    const acme = await startAcme({ rates: false, app: { socketMode: true } });
+    onTestFinished(() => acme.slack.stop());
+    acme.slack.sockets.mute = true;
+    const sandbox = await startSandbox({ port: 0 });
+    onTestFinished(() => sandbox.close());
+    const tokens = { botToken: acme.botToken, appToken: acme.app.appToken };
+    const adapter = new SlackAdapter(
+      { inner: brain(), ...tokens, slackApiUrl: acme.slack.apiUrl },
+      { store: createMemoryStore() },
+    );
+    const agent = sandboxAgent(sandbox, { adapter, agentId: DEMO.helpdesk.id, apiKey: DEMO.helpdesk.apiKey });
+    onTestFinished(async () => {
+      await agent.stop();
+    });
+    await agent.start();
+    await expect.poll(() => adapter.blockers().map(({ name }) => name)).toEqual(['slack.main.socket']);
   });
 });
 
