@@ -150,25 +150,43 @@ export function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promis
 
 /** Work that nobody awaits by name: it is drained at stop, and its failures reach one handler. */
 export class Background {
-  readonly #running = new Set<Promise<void>>();
   readonly #onError: (error: unknown) => void;
+  /** A count and no list: a list of what comes and goes keeps V8 carrying the gone through its collections. */
+  #running = 0;
+  #idle: Deferred | null = null;
 
   constructor(onError: (error: unknown) => void) {
     this.#onError = onError;
   }
 
   run(work: () => Promise<void>): void {
-    const running = work().catch(this.#onError);
-    this.#running.add(running);
-    void running.finally(() => this.#running.delete(running));
+    this.#running += 1;
+    void this.#settle(work);
   }
 
   get size(): number {
-    return this.#running.size;
+    return this.#running;
   }
 
   /** Resolves when everything handed in so far, and what that handed in, has settled. */
   async drain(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#running > 0) {
+      this.#idle ??= deferred();
+      await this.#idle.promise;
+    }
+  }
+
+  async #settle(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#onError(error);
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) {
+        this.#idle?.resolve();
+        this.#idle = null;
+      }
+    }
   }
 }

@@ -96,7 +96,7 @@ export class EngineCore {
       },
     );
     this.contexts = new Contexts({ store, keys, clock, findBinding: deps.findBinding });
-    this.lanes = new Lanes(store, keys, this.contexts);
+    this.lanes = new Lanes(store, keys, this.contexts, clock);
     this.delivery = new DeliveryStates(rest);
     this.timers = new TaskTimers(clock);
     this.background = new Background((error) => {

@@ -75,6 +75,7 @@ export class TaskEngine {
     }
     this.#core.work.abort(new GatewayError('A2A_STOPPING'));
     this.#core.timers.stop();
+    this.#core.lanes.close();
     await this.#core.background.drain();
   }
 

@@ -1,3 +1,4 @@
+import type { CancelTimer, Clock } from '../../../src/base/clock.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
@@ -29,6 +30,8 @@ export interface Lane {
   lateAt: number | null;
   /** A write of its record failed and may have reached the disk. */
   doubtful: boolean;
+  /** Since when nothing happens in it; null while something does. */
+  idleSince: number | null;
 }
 
 const TAKEN_KEPT = 32;
@@ -36,22 +39,31 @@ const TAKEN_KEPT = 32;
 /** How long nothing must come, where delivery states can't be read, until an ended task's answer is not waited for. */
 export const DEBT_QUIET_MS = 5_000;
 
-/** Lanes in memory while anything happens in them; what must outlive that is in their record. */
+/** A conversation that goes on finds its lane and its context in memory for so long. */
+const KEPT_IDLE_MS = 60_000;
+const MAX_KEPT_IDLE = 1_000;
+
+/** Lanes in memory while anything happens in them, and a little longer; what must outlive that is in their record. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>();
   readonly #lock = new KeyedLock();
   readonly #store: StateStore;
   readonly #keys: RecordKeys;
   readonly #contexts: Contexts;
+  readonly #clock: Clock;
+  #idle = 0;
+  #cancelTidying: CancelTimer | null = null;
 
-  constructor(store: StateStore, keys: RecordKeys, contexts: Contexts) {
+  constructor(store: StateStore, keys: RecordKeys, contexts: Contexts, clock: Clock) {
     this.#store = store;
     this.#keys = keys;
     this.#contexts = contexts;
+    this.#clock = clock;
   }
 
+  /** Lanes in which something happens. */
   get size(): number {
-    return this.#lanes.size;
+    return this.#lanes.size - this.#idle;
   }
 
   find(contextKey: string, peerId: string): Lane | null {
@@ -65,31 +77,12 @@ export class Lanes {
   /** The lane, held in use; every `enter` needs its `leave`. It holds its context for itself. */
   async enter(context: Context, peerId: string): Promise<Lane> {
     const key = laneKey(context.key, peerId);
-    const lane = await this.#lock.hold(key, async () => {
-      const known = this.#lanes.get(key);
-      if (known) return known;
-      const stored = await this.#store.get(this.#keys.lane(context.key, peerId));
-      const made: Lane = {
-        key,
-        context,
-        peerId,
-        record: stored ? readJson(stored.value, laneRecordSchema) : { taken: [], debt: null },
-        running: null,
-        queue: [],
-        interrupted: [],
-        notices: [],
-        inFlight: null,
-        busy: false,
-        users: 0,
-        coming: 0,
-        lateAt: null,
-        doubtful: false,
-      };
-      this.#lanes.set(key, made);
-      this.#contexts.retain(context);
-      return made;
-    });
+    const lane = this.#lanes.get(key) ?? (await this.#lock.hold(key, () => this.#load(key, context, peerId)));
     lane.users += 1;
+    if (lane.idleSince !== null) {
+      lane.idleSince = null;
+      this.#idle -= 1;
+    }
     return lane;
   }
 
@@ -98,12 +91,59 @@ export class Lanes {
     this.settle(lane);
   }
 
-  /** Lets an idle lane go. */
+  /** Lets an idle lane go, soon. */
   settle(lane: Lane): void {
-    if (!isIdle(lane) || this.#lanes.get(lane.key) !== lane) return;
+    if (!isIdle(lane) || lane.idleSince !== null || this.#lanes.get(lane.key) !== lane) return;
+    this.#idle += 1;
+    lane.idleSince = this.#clock.now();
+    if (lane.doubtful || this.#idle > MAX_KEPT_IDLE) this.#letGo(lane);
+    else this.#cancelTidying ??= this.#clock.after(KEPT_IDLE_MS, this.#tidyUp);
+  }
+
+  /** Nothing is kept any longer. */
+  close(): void {
+    this.#cancelTidying?.();
+  }
+
+  async #load(key: string, context: Context, peerId: string): Promise<Lane> {
+    const known = this.#lanes.get(key);
+    if (known) return known;
+    const stored = await this.#store.get(this.#keys.lane(context.key, peerId));
+    const made: Lane = {
+      key,
+      context,
+      peerId,
+      record: stored ? readJson(stored.value, laneRecordSchema) : { taken: [], debt: null },
+      running: null,
+      queue: [],
+      interrupted: [],
+      notices: [],
+      inFlight: null,
+      busy: false,
+      users: 0,
+      coming: 0,
+      lateAt: null,
+      doubtful: false,
+      idleSince: null,
+    };
+    this.#lanes.set(key, made);
+    this.#contexts.retain(context);
+    return made;
+  }
+
+  #letGo(lane: Lane): void {
+    this.#idle -= 1;
     this.#lanes.delete(lane.key);
     this.#contexts.close(lane.context);
   }
+
+  readonly #tidyUp = (): void => {
+    const before = this.#clock.now() - KEPT_IDLE_MS;
+    for (const lane of [...this.#lanes.values()]) {
+      if (lane.idleSince !== null && lane.idleSince <= before) this.#letGo(lane);
+    }
+    this.#cancelTidying = this.#idle > 0 ? this.#clock.after(KEPT_IDLE_MS, this.#tidyUp) : null;
+  };
 
   put(lane: Lane): StoreChange {
     return { kind: 'put', key: this.#keys.lane(lane.context.key, lane.peerId), value: toBytes(lane.record) };
