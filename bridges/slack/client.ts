@@ -1,6 +1,7 @@
 import { LogLevel, WebAPIPlatformError, WebAPIRequestError, WebClient, type Logger as SdkLogger } from '@slack/web-api';
 import type { Dispatcher } from 'undici';
 import { abortable } from '../../src/base/async.js';
+import { systemClock, type Clock } from '../../src/base/clock.js';
 import { GatewayError, isGatewayError, toError } from '../../src/base/errors.js';
 import { noMetrics, type Metrics } from '../../src/base/metrics.js';
 import { fromSlackAnswer } from './errors.js';
@@ -39,6 +40,8 @@ export interface SlackClient {
    *   `details.slackError` holds Slack's own word where there is one
    */
   call(method: string, args: SlackArguments, options?: SlackCallOptions): Promise<SlackAnswer>;
+  /** Milliseconds by which this machine's clock is ahead of Slack's, as the last answer showed; 0 before the first. */
+  clockAheadMs(): number;
   /** Cuts what is in flight; later calls fail with `SLACK_UNREACHABLE`. */
   close(): void;
 }
@@ -50,6 +53,8 @@ export interface SlackClientOptions {
   /** Default 30,000. */
   readonly timeoutMs?: number;
   readonly dispatcher?: Dispatcher | undefined;
+  /** Compared with Slack's; default the system's. */
+  readonly clock?: Clock;
   readonly metrics?: Metrics;
   /** Called with every warning of a successful answer, e.g. `missing_charset`. */
   readonly onWarning?: (method: string, warning: string) => void;
@@ -59,8 +64,9 @@ const API_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 /** The real form of {@link SlackClient} over Slack's own client, with its retries and its queue switched off. */
 export function createSlackClient(options: SlackClientOptions): SlackClient {
-  const { token, slackApiUrl, timeoutMs = REQUEST_TIMEOUT_MS, metrics = noMetrics } = options;
+  const { token, slackApiUrl, timeoutMs = REQUEST_TIMEOUT_MS, clock = systemClock, metrics = noMetrics } = options;
   const closing = new AbortController();
+  let clockAheadMs = 0;
   const web = new WebClient(token, {
     ...(slackApiUrl === undefined ? {} : { slackApiUrl }),
     // A fresh object each: the SDK writes the token into it and keeps an Authorization it finds there (T-01).
@@ -71,7 +77,14 @@ export function createSlackClient(options: SlackClientOptions): SlackClient {
     timeout: 0,
     allowAbsoluteUrls: false,
     logger: mutedLogger,
-    fetch: createSlackFetch({ timeoutMs, dispatcher: options.dispatcher, closing: closing.signal }),
+    fetch: createSlackFetch({
+      timeoutMs,
+      dispatcher: options.dispatcher,
+      closing: closing.signal,
+      onDate: (slackMs) => {
+        clockAheadMs = clock.now() - slackMs;
+      },
+    }),
   });
   const requests = metrics.counter('slack_api_requests_total', 'Web API calls by outcome', ['method', 'outcome']);
   const seconds = metrics.histogram('slack_api_seconds', 'Web API call time', ['method'], API_BUCKETS_SECONDS);
@@ -97,6 +110,7 @@ export function createSlackClient(options: SlackClientOptions): SlackClient {
         seconds.observe({ method }, (performance.now() - begun) / 1_000);
       }
     },
+    clockAheadMs: () => clockAheadMs,
     close() {
       closing.abort(new GatewayError('SLACK_UNREACHABLE', { details: { reason: 'closed' } }));
     },

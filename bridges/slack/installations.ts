@@ -50,6 +50,7 @@ export class Installation {
       token: app.botToken,
       slackApiUrl,
       dispatcher,
+      clock,
       metrics,
       onWarning: (method, warning) => {
         if (warned.has(warning)) return;

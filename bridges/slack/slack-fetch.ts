@@ -13,13 +13,15 @@ export interface SlackFetchOptions {
   readonly dispatcher: Dispatcher | undefined;
   /** Cuts every request in flight. */
   readonly closing: AbortSignal;
+  /** What Slack's clock showed when it answered, in whole seconds of the epoch as milliseconds. */
+  readonly onDate?: (slackMs: number) => void;
 }
 
 /**
  * The `fetch` that the SDKs get. It names every failure by status and by what is known about delivery, since the SDK
  * turns a 429 without a usable header into a plain Error (T-09) and a body that is not JSON into an error code.
  */
-export function createSlackFetch({ timeoutMs, dispatcher, closing }: SlackFetchOptions): FetchFunction {
+export function createSlackFetch({ timeoutMs, dispatcher, closing, onDate }: SlackFetchOptions): FetchFunction {
   return (url, init) =>
     withinTime({ timeoutMs }, closing, async (signal) => {
       const answer = await request(String(url), {
@@ -31,6 +33,8 @@ export function createSlackFetch({ timeoutMs, dispatcher, closing }: SlackFetchO
       });
       const text = await readText(answer.body);
       const header = (name: string) => single(answer.headers[name.toLowerCase()]);
+      const slackMs = Date.parse(header('date') ?? '');
+      if (!Number.isNaN(slackMs)) onDate?.(slackMs);
       if (answer.statusCode === 429) {
         throw new GatewayError('SLACK_RATE_LIMITED', {
           retryAfterMs: parseRetryAfterMs(header('retry-after')),

@@ -29,7 +29,8 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   const timers = new Set<Timer>();
 
   const add = (ms: number, fn: () => void, everyMs: number | null): CancelTimer => {
-    const timer: Timer = { at: now + Math.max(0, ms), seq: seq++, fn, everyMs };
+    // Whole milliseconds, like a real clock: fractions would creep into every time that is derived from it.
+    const timer: Timer = { at: now + Math.max(0, Math.ceil(ms)), seq: seq++, fn, everyMs };
     timers.add(timer);
     return () => {
       timers.delete(timer);

@@ -9,14 +9,18 @@ export interface LookUpPlace {
   readonly threadTs: string | null;
 }
 
-/** Our clock and Slack's may differ by this much; looking a little too far back finds nothing wrong. */
-const CLOCK_SKEW_MS = 60_000;
+/** How much earlier is looked: a key is one post's only, so that looking too far back finds nothing wrong. */
+const EARLIER_MS = 10 * 60_000;
+/** The same words may have been said before, so that a post without its key is looked for more narrowly. */
+const EARLIER_BY_TEXT_MS = 60_000;
 const PAGE = 200;
 const MAX_PAGES = 5;
 
 /**
  * What of ours stands in a place since `fromMs`, by key. A post without metadata is found by author and text instead.
+ * Slack's posts have Slack's time: a machine whose clock is fast would otherwise look only at what came later.
  *
+ * @param fromMs - by this machine's clock
  * @throws {GatewayError} what the client throws: then nobody knows
  */
 export async function lookUp(
@@ -27,7 +31,9 @@ export async function lookUp(
 ): Promise<FoundPosts> {
   const keys = new Map<string, string>();
   const messages: SlackMessage[] = [];
-  const oldest = `${Math.max(0, Math.floor((fromMs - CLOCK_SKEW_MS) / 1_000))}.000000`;
+  const fromSlackMs = fromMs - client.clockAheadMs();
+  const oldest = `${Math.max(0, Math.floor((fromSlackMs - EARLIER_MS) / 1_000))}.000000`;
+  const oldestByText = (fromSlackMs - EARLIER_BY_TEXT_MS) / 1_000;
   let cursor: string | null = null;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const shown = await readMessages(
@@ -47,8 +53,7 @@ export async function lookUp(
   return {
     byKey: (key) => keys.get(key) ?? null,
     byText: (botUserId, text) =>
-      messages.find((one) => one.user === botUserId && one.text === text && Number(one.ts) >= Number(oldest))?.ts ??
-      null,
+      messages.find((one) => one.user === botUserId && one.text === text && Number(one.ts) >= oldestByText)?.ts ?? null,
   };
 }
 

@@ -96,6 +96,7 @@ export function createThrottledClient(
         else await clock.sleep(pauseMs, options.signal ?? undefined);
       }
     },
+    clockAheadMs: () => client.clockAheadMs(),
     close: () => {
       client.close();
     },

@@ -73,6 +73,7 @@ export class DoubleServer {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { core, web, touched } = this.#deps;
     const url = new URL(request.url ?? '/', this.origin);
+    response.setHeader('date', new Date(core.world.clock.now()).toUTCString());
     try {
       const body = await readBody(request);
       if (url.pathname.startsWith('/api/')) {

@@ -87,6 +87,7 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
   const raw = createSlackClient({
     token: acme.botToken,
     slackApiUrl: slack.apiUrl,
+    clock,
     metrics,
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   });
