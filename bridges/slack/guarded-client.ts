@@ -62,6 +62,7 @@ export function createGuardedClient(client: SlackClient, { slug, clock, log, onR
         throw error;
       }
     },
+    clockAheadMs: () => client.clockAheadMs(),
     close: () => {
       client.close();
     },

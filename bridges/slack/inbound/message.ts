@@ -17,7 +17,7 @@ import type { SlackOptions } from '../settings.js';
 import type { SlackIdentity } from '../web-methods.js';
 import type { Binding, Bindings } from './bindings.js';
 import type { PendingChanges } from './changes.js';
-import { isBot, isUnknownSubtype, judge } from './gate.js';
+import { isBot, isUnknownSubtype, judge, mentions } from './gate.js';
 import { historyEntry } from './history.js';
 import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
@@ -82,8 +82,9 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     const claim = messageIdentity(slug, team, event.channel, event.message.ts);
     await notePast(at, team);
     if (!record.body.again && (await claims.has(claim))) return droppedWith(slug, 'seen', [changes.forget(claim)]);
-    // What changed is kept: a mention comes as two events, and the other one is to see the message as it stands too.
-    const drop = (reason: string) => droppedWith(slug, reason, []);
+    // A mention comes as two events, and the other one is to see the message as it now stands too.
+    const hasTwin = mentions(event.message, identity.botUserId);
+    const drop = (reason: string) => droppedWith(slug, reason, hasTwin ? [] : [changes.forget(claim)]);
     const message = await changes.latest(claim, event.message);
     if (!message) return drop('deleted');
 
