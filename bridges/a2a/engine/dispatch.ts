@@ -59,12 +59,22 @@ interface Found {
   readonly dropped?: true;
 }
 
+/** One thing that is written into a room. */
+interface Write {
+  /** How long after a failure of unknown outcome it may still come to stand there. */
+  readonly arrivesWithinMs: number;
+  readonly isWritten: (found: Found) => boolean;
+  readonly write: () => Promise<Found>;
+}
+
 /** Whether the message may stand in the room by now. */
 interface Progress {
   mayStand: boolean;
 }
 
 const RETRY = { baseMs: 250, maxMs: 5_000 } as const;
+/** What a broken connection carried is in its room after this time, or never. */
+const ARRIVES_WITHIN_MS = 2_000;
 const NOTHING: Found = { marked: false, bandMessageId: null };
 const MARKER_TEXT = 'A2A gateway context';
 const CANCEL_TEXT = 'A2A request cancelled';
@@ -155,19 +165,28 @@ export class Dispatcher {
     if (!assumedPresent) await this.#addPeer(context, roomId, peer, signal);
     if (!post.stillWanted()) return { kind: 'dropped' };
     if (!found.marked) {
-      found = await this.#retried(post, roomId, signal, async () => {
-        await this.#mark(post, roomId, signal);
-        return { marked: true, bandMessageId: null };
+      found = await this.#retried(post, roomId, signal, {
+        // A second one says nothing new.
+        arrivesWithinMs: 0,
+        isWritten: ({ marked, bandMessageId }) => marked || bandMessageId !== null,
+        write: async () => {
+          await this.#mark(post, roomId, signal);
+          return { marked: true, bandMessageId: null };
+        },
       });
     }
     let added = !assumedPresent;
     while (found.bandMessageId === null) {
       if (found.dropped) return { kind: 'dropped' };
       try {
-        found = await this.#retried(post, roomId, signal, async () => ({
-          marked: true,
-          bandMessageId: await this.#message(post, roomId, progress, signal),
-        }));
+        found = await this.#retried(post, roomId, signal, {
+          arrivesWithinMs: ARRIVES_WITHIN_MS,
+          isWritten: ({ bandMessageId }) => bandMessageId !== null,
+          write: async () => ({
+            marked: true,
+            bandMessageId: await this.#message(post, roomId, progress, signal),
+          }),
+        });
       } catch (error) {
         // Somebody took the peer out of the room while nobody was listening: it is brought back once.
         if (added || !isGatewayError(error, 'BAND_INVALID')) throw error;
@@ -263,18 +282,24 @@ export class Dispatcher {
    * A write that is repeated on transient faults, after a look into the room where it may have happened, and only as
    * long as somebody wants it: a request that was cancelled meanwhile is not written.
    */
-  async #retried(post: Post, roomId: string, signal: AbortSignal, write: () => Promise<Found>): Promise<Found> {
-    let unclear = false;
-    return this.#tries(signal, async () => {
-      if (unclear) {
-        const found = await this.#look(post, roomId, signal);
-        if (found.bandMessageId !== null) return found;
+  async #retried(post: Post, roomId: string, signal: AbortSignal, { arrivesWithinMs, isWritten, write }: Write) {
+    const { clock } = this.#deps;
+    let unclearAt: number | null = null;
+    return this.#tries(signal, async (): Promise<Found> => {
+      if (unclearAt !== null) {
+        let found = await this.#look(post, roomId, signal);
+        const wait = unclearAt + arrivesWithinMs - clock.now();
+        if (!isWritten(found) && wait > 0) {
+          await clock.sleep(Math.min(wait, arrivesWithinMs), signal);
+          found = await this.#look(post, roomId, signal);
+        }
+        if (isWritten(found)) return found;
       }
       if (!post.stillWanted()) return { ...NOTHING, dropped: true };
       try {
         return await write();
       } catch (error) {
-        unclear ||= isGatewayError(error) && !error.undelivered;
+        if (isGatewayError(error) && !error.undelivered) unclearAt = clock.now();
         throw error;
       }
     });

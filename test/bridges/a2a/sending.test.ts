@@ -183,13 +183,43 @@ describe('a send', () => {
       const sent = lab.client.rpc('helper', 'SendMessage', message('hi'));
       await lab.until(() => lab.rooms.countOf(/messages$/) > before);
       await lab.until(() => lab.clock.pending > 0);
-      await lab.clock.advance(1_000);
+      await lab.clock.advance(3_000);
       await lab.posted(before + 1);
       await lab.until(() => lab.engine.held.tasks === 1);
       await lab.reply('done');
       expect((await sent).body.result.task.status.state).toBe('TASK_STATE_COMPLETED');
       expect(lab.rooms.posted.length).toBe(before + 1);
     }
+  });
+
+  it('A-150 a post that comes to stand in the room after we looked for it is not made twice', async () => {
+    lab = await a2aLab();
+    lab.rooms.fail('postMessage', refused(504, 'BAND_TIMEOUT'));
+    const taskId = await lab.submit('hi');
+    await lab.until(() => lab.rooms.countOf(/messages$/) === 1);
+    await lab.clock.advance(1_000);
+    await lab.until(() => lab.rooms.countOf(/context$/) === 1, 'the first look');
+    lab.rooms.addRow(lab.roomId, {
+      message_type: 'text',
+      sender_id: GATEWAY.id,
+      content: '@Helper hi',
+      metadata: { mentions: [{ id: HELPER.id }] },
+    });
+    await lab.clock.advance(2_000);
+    await lab.until(() => lab.engine.book.find(taskId)?.row.lastPostId === lab.rooms.posted[0]?.id);
+    await lab.reply('done');
+    expect((await lab.get(taskId)).status.state).toBe('TASK_STATE_COMPLETED');
+    expect([lab.rooms.posted.length, lab.rooms.countOf(/messages$/)]).toEqual([1, 1]);
+  });
+
+  it('A-150 a marker whose answer was lost is not written twice', async () => {
+    lab = await a2aLab();
+    lab.rooms.fail('postEvent', refused(502, 'BAND_CONNECTION_LOST'), { after: true });
+    await lab.submit('hi');
+    await lab.until(() => lab.rooms.countOf(/events$/) === 1);
+    await lab.clock.advance(1_000);
+    await lab.posted(1);
+    expect(lab.rooms.countOf(/events$/)).toBe(1);
   });
 
   it('A-151 waits as long as Band asks, then tries once more', async () => {
