@@ -2,7 +2,9 @@ import type { GatewayError } from '../../src/base/errors.js';
 import type { Logger } from '../../src/base/log.js';
 import type { BandRest } from '../../src/platform/rest/band-rest.js';
 import { slackErrorOf } from './errors.js';
+import { slackKey } from './conversation.js';
 import type { Bindings } from './inbound/bindings.js';
+import type { Threads } from './inbound/threads.js';
 import type { Installation } from './installations.js';
 import type { SlackOut } from './outbound/port.js';
 import type { SlackOutDeps } from './outbound/slack-out.js';
@@ -10,6 +12,7 @@ import type { SlackOutDeps } from './outbound/slack-out.js';
 export interface OutHooksDeps {
   readonly installations: ReadonlyMap<string, Installation>;
   readonly bindings: Bindings;
+  readonly threads: Threads;
   readonly rest: BandRest;
   readonly log: Logger;
 }
@@ -18,9 +21,10 @@ export interface OutHooksDeps {
 export function createOutHooks({
   installations,
   bindings,
+  threads,
   rest,
   log,
-}: OutHooksDeps): Pick<SlackOutDeps, 'installation' | 'roomError' | 'threadMoved' | 'unreachable'> {
+}: OutHooksDeps): Pick<SlackOutDeps, 'installation' | 'roomError' | 'threadMoved' | 'replies' | 'unreachable'> {
   return {
     installation(slug, team) {
       const found = installations.get(slug);
@@ -37,6 +41,9 @@ export function createOutHooks({
     async threadMoved(thread, newThreadTs, signal) {
       const binding = bindings.find(thread);
       if (binding) await bindings.move(binding, newThreadTs, signal);
+    },
+    async replies(thread) {
+      return (await threads.get(slackKey(thread))).replies;
     },
     async unreachable(thread) {
       log.error({ channel: thread.channel, app: thread.slug }, 'a Slack channel can no longer be reached');

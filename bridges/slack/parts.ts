@@ -150,7 +150,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     metrics,
     random,
     dispatcher,
-    ...createOutHooks({ installations, bindings, rest, log }),
+    ...createOutHooks({ installations, bindings, threads, rest, log }),
   });
   const { inbox, claims, past, accept } = await openIntake({ options, store, prefix, random, clock, log, metrics });
   const changes = new PendingChanges(store, `${prefix}/changes`, clock);

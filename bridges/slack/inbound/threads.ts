@@ -15,6 +15,8 @@ const threadSchema = z.object({
   pausedAt: z.number().default(0),
   /** `ts` of the newest message that was looked at. */
   lastTs: z.string().nullable(),
+  /** `ts` of the oldest replies, oldest first: where the thread goes on when its first message is gone. */
+  replies: z.array(z.string()).default([]),
   /** When something last happened, milliseconds since the epoch. */
   touchedAt: z.number(),
 });
@@ -29,9 +31,11 @@ const FRESH: ThreadState = {
   paused: false,
   pausedAt: 0,
   lastTs: null,
+  replies: [],
   touchedAt: 0,
 };
 const MAX_PEOPLE = 200;
+const MAX_REPLIES = 5;
 
 /** Bot messages in a row before the message of this `ts`, which a try before this one may have counted. */
 export function botRunBefore({ botRun, lastTs }: ThreadState, ts: string): number {
@@ -66,6 +70,7 @@ export class Threads {
     return await this.change(key, (state) => ({
       ...state,
       lastTs: state.lastTs !== null && state.lastTs > message.ts ? state.lastTs : message.ts,
+      replies: key.endsWith(`:${message.ts}`) ? state.replies : oldest([...state.replies, message.ts]),
       touchedAt: now,
       otherBots: state.otherBots || message.isBot,
       botRun: message.isBot ? botRunBefore(state, message.ts) + 1 : 0,
@@ -76,3 +81,5 @@ export class Threads {
     }));
   }
 }
+
+const oldest = (replies: readonly string[]): string[] => [...new Set(replies)].sort().slice(0, MAX_REPLIES);

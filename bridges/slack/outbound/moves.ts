@@ -5,16 +5,17 @@ import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import { slackKey, type SlackThread } from '../conversation.js';
 
-const moveSchema = z.object({ newTs: z.string(), at: z.number() });
+/** Without a `newTs` its posts stand at the top level of the channel. */
+const moveSchema = z.object({ newTs: z.string().nullable(), at: z.number() });
 const KEPT_MS = 30 * 24 * 3_600_000;
 const MAX_MOVES = 10_000;
 
-/** Threads whose first message is gone, and the message under which they go on. */
+/** Threads that Slack has closed, and the message under which they go on. */
 export class Moves {
   readonly #store: StateStore;
   readonly #prefix: string;
   readonly #clock: Clock;
-  readonly #moves = new BoundedMap<string, string>(MAX_MOVES);
+  readonly #moves = new BoundedMap<string, string | null>(MAX_MOVES);
 
   private constructor(store: StateStore, prefix: string, clock: Clock) {
     this.#store = store;
@@ -34,12 +35,13 @@ export class Moves {
     return moves;
   }
 
-  /** Where a thread's posts go now. */
-  threadTs(thread: SlackThread): string {
-    return this.#moves.get(this.#key(thread)) ?? thread.threadTs;
+  /** Under which message a thread's posts go now; null: at the top level of the channel. */
+  threadTs(thread: SlackThread): string | null {
+    const newTs = this.#moves.get(this.#key(thread));
+    return newTs === undefined ? thread.threadTs : newTs;
   }
 
-  async put(thread: SlackThread, newTs: string): Promise<void> {
+  async put(thread: SlackThread, newTs: string | null): Promise<void> {
     const key = this.#key(thread);
     this.#moves.set(key, newTs);
     await this.#store.batch([{ kind: 'put', key, value: toBytes({ newTs, at: this.#clock.now() }) }]);

@@ -1,5 +1,5 @@
 import type { SlackArguments } from '../client.js';
-import type { Guard, RenderForm } from '../convert/index.js';
+import type { Guard, MentionPolicy, RenderForm } from '../convert/index.js';
 import {
   controlBlocks,
   namedMarkdown,
@@ -14,6 +14,7 @@ import { digest, mentionPolicy, type PostJob } from './jobs.js';
 import type { LookUpPlace } from './look-up.js';
 import type { Note } from './notes.js';
 import { piecesOf, type Piece } from './pieces.js';
+import type { ThreadRef } from './port.js';
 
 export interface PostOptions {
   readonly render: RenderForm;
@@ -36,13 +37,11 @@ export function stepsOf(
   options: PostOptions,
   onGuard: (guard: Guard) => void,
 ): readonly Step[] {
-  const { thread, mentions, speaker, buttons } = job;
-  const asker = note.place === 'root' ? thread.askerId : null;
-  const users = asker === null ? mentions.users : withUser(mentions.users, asker);
+  const { thread, speaker, buttons } = job;
   const named = note.tried.includes('named') && speaker ? namedMarkdown(speaker, job.markdown) : job.markdown;
   const pieces = piecesOf(
-    introduced(named, job, note, install),
-    mentionPolicy({ ...mentions, users }),
+    introduced(named, thread, note, install),
+    policyOf(job, note),
     { form: options.render, maxParts: options.maxParts, onGuard },
     note.reshaped,
   );
@@ -51,8 +50,14 @@ export function stepsOf(
   return last || buttons.length === 0 ? steps : [...steps, { kind: 'controls', path: 'controls' }];
 }
 
+/** Whom a text may page; under a new first message its asker, who would not find it otherwise. */
+export function policyOf({ mentions, thread }: Pick<PostJob, 'mentions' | 'thread'>, note: Note): MentionPolicy {
+  const asker = note.place === 'root' ? thread.askerId : null;
+  return mentionPolicy(asker === null ? mentions : { ...mentions, users: withUser(mentions.users, asker) });
+}
+
 /** Says what a post refers to when it does not stand in its thread. */
-function introduced(markdown: string, { thread }: PostJob, note: Note, install: OutInstallation): string {
+export function introduced(markdown: string, thread: ThreadRef, note: Note, install: OutInstallation): string {
   switch (note.place) {
     case 'thread':
       return markdown;
@@ -101,11 +106,15 @@ export function postArguments(step: MessageStep, options: PostOptions, input: Po
     ...(blocks === null ? {} : { blocks }),
     ...(tried.includes('without-metadata') ? {} : { metadata: ownMetadata(keyOf(id, step), job.post) }),
     ...(persona !== null && input.mayName ? personaArguments(persona) : {}),
-    ...(job.broadcast && input.isFirst && place.threadTs !== null ? { reply_broadcast: true } : {}),
+    ...(isBroadcast(input) ? { reply_broadcast: true } : {}),
     unfurl_links: options.unfurlLinks,
     unfurl_media: options.unfurlMedia,
   };
 }
+
+/** Where the channel itself takes no posts, a reply that would stand in both stands in its thread. */
+const isBroadcast = ({ job, note, isFirst, place }: PostArgumentsInput): boolean =>
+  job.broadcast && isFirst && place.threadTs !== null && !note.tried.includes('into-thread');
 
 function blocksOf(step: MessageStep, { buttons }: PostJob): readonly SlackBlockArgument[] | null {
   if (step.kind === 'controls') return withControls(CONTROLS_TEXT, buttons);

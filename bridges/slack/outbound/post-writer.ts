@@ -9,10 +9,10 @@ import { permalinkOf } from './compose.js';
 import { once, withTeam, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { mentionPolicy, type PostJob } from './jobs.js';
 import { lookUp, type FoundPosts, type LookUpPlace } from './look-up.js';
-import type { Moves } from './moves.js';
 import type { Note, Notes } from './notes.js';
 import { halvingsOf, MOST_HALVINGS, rootPath } from './pieces.js';
 import type { ThreadRef } from './port.js';
+import type { Relocation } from './relocation.js';
 import {
   keyOf,
   postArguments,
@@ -34,14 +34,12 @@ export interface PostWriterDeps {
   readonly options: PostOptions;
   readonly desk: FaultDesk;
   readonly notes: Notes;
-  readonly moves: Moves;
+  readonly places: Relocation;
   readonly log: Logger;
   readonly ambiguous: Counter;
   readonly fallbacks: Counter;
   readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl'>;
   readonly ready: Ready;
-  /** The conversation goes on under another first message. */
-  moved(thread: ThreadRef, newTs: string): Promise<void>;
 }
 
 interface SendContext {
@@ -60,7 +58,7 @@ const LOOK_UPS = 3;
  * written again; what Slack refuses is given another form, once each.
  */
 export function createPostWriter(deps: PostWriterDeps) {
-  const { desk, notes, options, log } = deps;
+  const { desk, notes, places, options, log } = deps;
   const guarded = (guard: Guard) => {
     deps.fallbacks.inc({ from: 'markdown', to: 'plain', cause: guard });
   };
@@ -78,6 +76,7 @@ export function createPostWriter(deps: PostWriterDeps) {
       if (typeof found === 'string') return desk.expired(found);
       const install = withTeam(found, job.thread, note);
       decideName(job, note, install);
+      if (isClosed(job, note)) note.place = 'channel';
       // Cutting a long reply costs time, so it is done again only when something about it has changed.
       const form = JSON.stringify([note.place, note.tried, note.reshaped]);
       if (form !== formOfSteps) steps = stepsOf(job, note, install, options, guarded);
@@ -93,7 +92,11 @@ export function createPostWriter(deps: PostWriterDeps) {
         const method = methodOf(error) ?? 'chat.postMessage';
         const next = await desk.judge(error, { thread: job.thread, note, install, method }, signal);
         if (next.kind === 'resend' || next.kind === 'fulfilled') continue;
-        if (next.kind === 'reshape' && !reshape(next.to, step, job, note, next.end.slackError)) return next.end;
+        if (next.kind === 'reshape') {
+          const cause = next.end.slackError;
+          const isLeft = next.to === 'new-root' && (await toSurvivor(job, note, install, signal));
+          if (!isLeft && !reshape(next.to, step, job, note, cause)) return next.end;
+        }
         await notes.put(id, note);
         if (next.kind === 'ended') return next.end;
       }
@@ -154,7 +157,7 @@ export function createPostWriter(deps: PostWriterDeps) {
     const { channel } = thread;
     switch (note.place) {
       case 'thread':
-        return { channel, threadTs: deps.moves.threadTs(thread) };
+        return { channel, threadTs: places.threadTs(thread) ?? thread.threadTs };
       case 'channel':
         return { channel, threadTs: null };
       case 'root':
@@ -171,14 +174,30 @@ export function createPostWriter(deps: PostWriterDeps) {
     return !personaOff.has(workspaceOf(thread)) && (install.scopes?.includes('chat:write.customize') ?? true);
   }
 
-  /** The first post under a new root makes that root the thread. @returns its `ts` */
+  /** A post stands where its conversation goes on: the first one under a new root makes that root the thread. @returns its `ts` */
   async function landed(job: PostJob, note: Note, place: LookUpPlace, ts: string, id: string): Promise<string> {
+    if (note.place === 'thread') places.posted(job.thread, ts);
+    if (note.place === 'channel') await places.toChannel(job.thread);
     if (note.place !== 'root' || place.threadTs !== null) return ts;
     note.rootTs = ts;
     await notes.put(id, note);
-    await deps.moves.put(job.thread, ts);
-    await deps.moved(job.thread, ts);
+    await places.toRoot(job.thread, ts);
     return ts;
+  }
+
+  /** The channel took no replies before, and this reply was not sent back into its thread. */
+  function isClosed({ thread }: PostJob, { place, tried }: Note): boolean {
+    return place === 'thread' && places.threadTs(thread) === null && !tried.includes('into-thread');
+  }
+
+  /** The thread's first message is gone: an older reply carries on, where one is known. */
+  async function toSurvivor(
+    { thread }: PostJob,
+    note: Note,
+    { client }: OutInstallation,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return note.place === 'thread' && once(note, 'survivor') && (await places.toSurvivor(thread, client, signal));
   }
 
   /** @returns false when there is no such other form, or it was tried */

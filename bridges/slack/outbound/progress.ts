@@ -29,8 +29,8 @@ export interface ProgressDeps {
   readonly signal: AbortSignal;
   /** Null while the place cannot be written to. */
   installation(thread: ThreadRef): OutInstallation | null;
-  /** Where the thread's posts go. */
-  threadTs(thread: ThreadRef): string;
+  /** Where the thread's posts go; null: to the top level of the channel. */
+  threadTs(thread: ThreadRef): string | null;
   /** Replies wait for this channel: they go first. */
   repliesWait(thread: ThreadRef): boolean;
   /** A message of ours has appeared in the thread. */
@@ -248,9 +248,10 @@ class TurnMessage implements TurnProgress {
       if (finished || this.#finished) return;
       await clock.sleep(GIVE_WAY_MS, signal);
     }
+    const threadTs = this.#deps.threadTs(thread);
     const args = {
       channel: thread.channel,
-      thread_ts: this.#deps.threadTs(thread),
+      ...(threadTs === null ? {} : { thread_ts: threadTs }),
       ...message,
       metadata: ownMetadata(this.#key, 'progress'),
       unfurl_links: false,

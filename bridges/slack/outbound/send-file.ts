@@ -94,6 +94,17 @@ export async function filePermalink(client: SlackClient, file: string, signal: A
   }
 }
 
+/** The message with which a file stands in a channel; null where Slack does not say. */
+export async function sharedTs(
+  client: SlackClient,
+  file: string,
+  channel: string,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const places = await sharesOf(client, file, signal);
+  return places?.flatMap((place) => place[channel] ?? [])[0]?.ts ?? null;
+}
+
 /** Whether an earlier third step took effect; null when the file is gone or nobody can tell. */
 async function isShared(
   client: SlackClient,
@@ -101,10 +112,16 @@ async function isShared(
   channel: string,
   signal: AbortSignal,
 ): Promise<boolean | null> {
+  const places = await sharesOf(client, file, signal);
+  return places === null ? null : places.some((place) => channel in place);
+}
+
+type Shares = Readonly<Record<string, readonly { readonly ts?: string | null | undefined }[]>>;
+
+async function sharesOf(client: SlackClient, file: string, signal: AbortSignal): Promise<readonly Shares[] | null> {
   try {
     const parsed = sharesSchema.safeParse(await client.call('files.info', { file }, { signal }));
-    if (!parsed.success) return null;
-    return Object.values(parsed.data.file.shares ?? {}).some((places) => channel in places);
+    return parsed.success ? Object.values(parsed.data.file.shares ?? {}) : null;
   } catch (error) {
     if (signal.aborted) throw error;
     return null;

@@ -19,6 +19,7 @@ import { NOTHING, Outbox, roomErrorItem, type Done, type Ended, type JobEnd } fr
 import { Parks } from './parks.js';
 import type { ParkInfo, ReplyDraft, SentState, SlackOut, ThreadRef, UploadState } from './port.js';
 import { createPostWriter } from './post-writer.js';
+import { createRelocation, type RelocationDeps } from './relocation.js';
 import { ProgressBoard } from './progress.js';
 import { createSmallWriters, runHook } from './small-writers.js';
 import { StatusBoard } from './status.js';
@@ -63,6 +64,8 @@ export interface SlackOutDeps {
   roomError(thread: ThreadRef, error: RoomError, signal: AbortSignal): Promise<void>;
   /** The thread's first message is gone and it goes on under another: rebind. Repeated until it resolves. */
   threadMoved(thread: ThreadRef, newThreadTs: string, signal: AbortSignal): Promise<void>;
+  /** See {@link RelocationDeps.replies}; left out, none are known. */
+  readonly replies?: RelocationDeps['replies'];
   /** The thread's channel is out of reach for good. */
   unreachable(thread: ThreadRef): Promise<void>;
   /** Refreshes a rotated token; left out, there is nothing to refresh. */
@@ -112,6 +115,14 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
       }
     },
   });
+  const places = createRelocation({
+    moves,
+    replies: (thread) => deps.replies?.(thread) ?? Promise.resolve([]),
+    moved: async (thread, newTs) => {
+      const id = `moved:${digest(slackKey(thread), newTs)}`;
+      await outbox.inbox.accept({ id, lane: `moved:${slackKey(thread)}`, body: { kind: 'moved', thread, newTs } });
+    },
+  });
   const ready = readyFor((thread) => thread);
   /** The channel of a person's notice may be closed: only the installation counts. */
   const installed = readyFor((thread) => ({ ...thread, channel: '' }));
@@ -119,7 +130,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     desk,
     notes,
     log,
-    moves,
+    places,
     chunks,
     ready,
     installed: async (record: QueueRecord<Job>, signal: AbortSignal) => {
@@ -134,10 +145,6 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     options,
     ambiguous: meters.ambiguous,
     fallbacks: meters.fallbacks,
-    moved: async (thread, newTs) => {
-      const id = `moved:${digest(slackKey(thread), newTs)}`;
-      await outbox.inbox.accept({ id, lane: `moved:${slackKey(thread)}`, body: { kind: 'moved', thread, newTs } });
-    },
   });
   const writeUpload = createUploadWriter(shared);
   const small = createSmallWriters({
@@ -154,7 +161,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
     log,
     signal: outbox.signal,
     installation: (thread: ThreadRef) => (parks.find(thread) ? null : deps.installation(thread.slug, thread.team)),
-    threadTs: (thread: ThreadRef) => moves.threadTs(thread),
+    threadTs: (thread: ThreadRef) => places.threadTs(thread),
   };
   const status = new StatusBoard({ ...surroundings, status: options.status, statusText: options.statusText });
   const progress = new ProgressBoard({

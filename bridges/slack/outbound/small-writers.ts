@@ -12,6 +12,7 @@ import { digest, mentionPolicy, NOBODY, type EditJob, type EphemeralJob, type Jo
 import type { Note, Notes } from './notes.js';
 import type { ControlButton, ThreadRef } from './port.js';
 import { CONTROLS_TEXT } from './post-steps.js';
+import type { Relocation } from './relocation.js';
 import { respond, type RespondDeps } from './respond.js';
 
 /** Another form of an edit. */
@@ -30,6 +31,7 @@ export interface SmallWriterDeps {
   readonly log: Logger;
   readonly clock: Clock;
   readonly files: RespondDeps;
+  readonly places: Pick<Relocation, 'threadTs'>;
   ready: Ready;
   /** The installation alone: a closed channel does not keep a person from being told. */
   readonly installed: (record: QueueRecord<Job>, signal: AbortSignal) => Promise<OutInstallation>;
@@ -52,7 +54,17 @@ const THREAD_TAKES_NONE: ReadonlySet<string> = new Set([
 ]);
 
 /** Writes what needs no order beyond its own channel: what one person sees, edits, reactions. */
-export function createSmallWriters({ desk, notes, log, clock, files, ready, installed, post }: SmallWriterDeps) {
+export function createSmallWriters({
+  desk,
+  notes,
+  log,
+  clock,
+  files,
+  places,
+  ready,
+  installed,
+  post,
+}: SmallWriterDeps) {
   /** Emojis that Slack refused in a thread. */
   const reactionsOff = new BoundedMap<string, true>(MAX_OFF);
   const offKey = (thread: ThreadRef, emoji: string): string => `${slackKey(thread)}:${emoji}`;
@@ -74,7 +86,7 @@ export function createSmallWriters({ desk, notes, log, clock, files, ready, inst
       try {
         const args = direct
           ? { channel: userId, ...ownMetadataOf(id, note), unfurl_links: false, unfurl_media: false }
-          : { channel: thread.channel, user: userId, ...inThread(thread, note) };
+          : { channel: thread.channel, user: userId, ...inThread(places.threadTs(thread), note) };
         await install.client.call(method, { ...part, ...args }, { signal });
         note.sent[String(parts.indexOf(part))] = '';
         if (part !== parts.at(-1)) await notes.put(id, note);
@@ -232,8 +244,8 @@ export async function runHook(
   }
 }
 
-const inThread = ({ threadTs }: ThreadRef, note: Note): { thread_ts?: string } =>
-  threadTs === '' || note.tried.includes('outside') ? {} : { thread_ts: threadTs };
+const inThread = (threadTs: string | null, note: Note): { thread_ts?: string } =>
+  threadTs === null || threadTs === '' || note.tried.includes('outside') ? {} : { thread_ts: threadTs };
 
 /** The text and its buttons at once; one after the other where Slack takes no blocks beside the text. */
 function ephemeralParts({ text, buttons }: EphemeralJob, note: Note): readonly SlackArguments[] {

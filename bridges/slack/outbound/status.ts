@@ -2,6 +2,7 @@ import type { CancelTimer, Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import { slackKey } from '../conversation.js';
+import { judgeFault } from '../errors.js';
 import type { OutInstallation } from './faults.js';
 import { Newest } from './newest.js';
 import type { ThreadRef, ThreadStatus } from './port.js';
@@ -13,7 +14,8 @@ export interface StatusDeps {
   readonly statusText: string;
   readonly signal: AbortSignal;
   installation(thread: ThreadRef): OutInstallation | null;
-  threadTs(thread: ThreadRef): string;
+  /** Null: the channel takes no replies; the status stands in the thread nevertheless. */
+  threadTs(thread: ThreadRef): string | null;
 }
 
 type Surface = 'agent-session' | 'assistant';
@@ -131,7 +133,7 @@ export class StatusBoard {
   ): Promise<'shown' | 'refused' | 'unreachable' | 'superseded'> {
     const { signal, log } = this.#deps;
     const options = { signal, isStillWanted };
-    const place = { channel_id: thread.channel, thread_ts: this.#deps.threadTs(thread) };
+    const place = { channel_id: thread.channel, thread_ts: this.#deps.threadTs(thread) ?? thread.threadTs };
     try {
       if (surface === 'assistant') {
         await client.call('assistant.threads.setStatus', { ...place, status: text ?? '' }, options);
@@ -144,9 +146,20 @@ export class StatusBoard {
     } catch (error) {
       if (isGatewayError(error, 'SLACK_SUPERSEDED')) return 'superseded';
       log.debug({ err: error, channel: thread.channel, surface }, 'status not shown');
+      // A thread whose first message is gone says nothing about the others.
+      if (isThreadGone(error, surface)) return 'superseded';
       return isGatewayError(error) && error.retryable ? 'unreachable' : 'refused';
     }
   }
+}
+
+function isThreadGone(error: unknown, surface: Surface): boolean {
+  if (!isGatewayError(error)) return false;
+  const { fault } = judgeFault(
+    error,
+    surface === 'assistant' ? 'assistant.threads.setStatus' : 'agents.sessions.setStatus',
+  );
+  return fault.kind === 'reshape' && fault.to === 'new-root';
 }
 
 class ShownStatus {

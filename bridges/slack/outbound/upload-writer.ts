@@ -2,12 +2,14 @@ import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { fallbackText } from '../convert/index.js';
+import type { SlackClient } from '../client.js';
 import type { Reshape } from '../errors.js';
 import { once, withTeam, type DeadEnd, type FaultDesk, type Ready, type WriteEnd } from './faults.js';
-import { mentionPolicy, type UploadJob } from './jobs.js';
-import type { Moves } from './moves.js';
-import type { Notes } from './notes.js';
-import { filePermalink, sendFile, type SendFileDeps } from './send-file.js';
+import type { UploadJob } from './jobs.js';
+import type { Note, Notes } from './notes.js';
+import { introduced, policyOf } from './post-steps.js';
+import type { Relocation } from './relocation.js';
+import { filePermalink, sendFile, sharedTs, type SendFileDeps } from './send-file.js';
 
 export const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
@@ -77,7 +79,7 @@ export class FileChunks {
 export interface UploadWriterDeps {
   readonly desk: FaultDesk;
   readonly notes: Notes;
-  readonly moves: Moves;
+  readonly places: Relocation;
   readonly chunks: FileChunks;
   readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl'>;
   ready: Ready;
@@ -87,7 +89,7 @@ export interface UploadWriterDeps {
 export type UploadEnd = WriteEnd<UploadResult> & { readonly preview?: string };
 
 /** Sends one file into its thread. */
-export function createUploadWriter({ desk, notes, moves, chunks, files, ready }: UploadWriterDeps) {
+export function createUploadWriter({ desk, notes, places, chunks, files, ready }: UploadWriterDeps) {
   return async function write(record: QueueRecord<UploadJob>, signal: AbortSignal): Promise<UploadEnd> {
     const { body: job, id } = record;
     const note = await notes.get(id);
@@ -98,14 +100,18 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
       const found = await ready(record, signal);
       if (typeof found === 'string') return desk.expired(found);
       const install = withTeam(found, job.thread, note);
+      const { thread } = job;
+      if (note.place === 'thread' && places.threadTs(thread) === null) note.place = 'channel';
       const place = {
-        channel: job.thread.channel,
-        threadTs: note.place === 'thread' ? moves.threadTs(job.thread) : null,
+        channel: thread.channel,
+        threadTs: note.place === 'thread' ? places.threadTs(thread) : null,
       };
-      const comment = job.comment === null ? null : fallbackText(job.comment, mentionPolicy(job.mentions));
+      const said = introduced(job.comment ?? '', thread, note, install).trim();
+      const comment = said === '' ? null : fallbackText(said, policyOf(job, note));
       const file = { name: job.filename, title: job.title, bytes, comment };
       try {
         const fileId = await sendFile(file, place, { client: install.client, note, save, ...files }, signal);
+        await settle(job, note, fileId, install.client, signal);
         return { kind: 'sent', result: { fileId, permalink: await filePermalink(install.client, fileId, signal) } };
       } catch (error) {
         const named = isGatewayError(error) ? error.details['method'] : null;
@@ -114,8 +120,8 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
         await save();
         if (step.kind === 'resend' || step.kind === 'fulfilled') continue;
         if (step.kind === 'ended') return step.end;
-        if ((step.to === 'new-root' || step.to === 'into-channel') && once(note, 'channel-place')) {
-          note.place = 'channel';
+        if (await elsewhere(step.to, job, note, install.client, signal)) {
+          await save();
           continue;
         }
         const preview = previewFor(step.to, job, bytes);
@@ -123,6 +129,35 @@ export function createUploadWriter({ desk, notes, moves, chunks, files, ready }:
       }
     }
   };
+
+  /** Another place for a file that its thread does not take. */
+  async function elsewhere(
+    to: Reshape,
+    { thread }: UploadJob,
+    note: Note,
+    client: SlackClient,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (to === 'new-root' && once(note, 'survivor') && (await places.toSurvivor(thread, client, signal))) return true;
+    if ((to !== 'new-root' && to !== 'into-channel') || !once(note, to)) return false;
+    note.place = to === 'new-root' ? 'root' : 'channel';
+    return true;
+  }
+
+  /** The conversation goes on where its file stands. */
+  async function settle(
+    { thread }: UploadJob,
+    note: Note,
+    fileId: string,
+    client: SlackClient,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (note.place === 'channel') await places.toChannel(thread);
+    if (note.place !== 'root') return;
+    // Where Slack does not say under which message that is, the next post makes a first message of its own.
+    const ts = await sharedTs(client, fileId, thread.channel, signal);
+    if (ts !== null) await places.toRoot(thread, ts);
+  }
 }
 
 const FILE_LOST: DeadEnd = {

@@ -110,7 +110,7 @@ const replies: Method = (call) => {
   const ts = str(call.args['ts']);
   const root = channel.messages.find((message) => message.ts === ts);
   // A reply's own `ts` gives that reply alone.
-  if (root?.threadTs != null && root.threadTs !== ts) return page(call, channel, [root]);
+  if (root?.threadTs != null && root.threadTs !== ts && !root.deleted) return page(call, channel, [root]);
   const thread = channel.messages.filter(
     (message) => visible(message) && (message.ts === ts || message.threadTs === ts),
   );

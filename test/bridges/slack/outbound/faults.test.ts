@@ -186,49 +186,6 @@ describe('a post that Slack refuses', () => {
     expect([...told(lab), ...direct(lab)]).toEqual([expect.stringMatching(why)]);
   });
 
-  it('S-105 restricted_action_non_threadable_channel goes to the channel with a link to what it answers', async () => {
-    const lab = await openOut();
-    lab.general.nonThreadable = true;
-    await lab.reply('hello');
-    await lab.pass(1_000);
-    const posted = lab.slack.messages(lab.general).filter((one) => one.fromBot);
-    expect(posted).toMatchObject([{ threadTs: null }]);
-    expect(posted[0]!.shown).toMatch(
-      /^\[In reply to this message\]\(https:\/\/acme\.slack\.com\/archives\/.*\)\n\nhello$/,
-    );
-  });
-
-  it('S-105 cannot_reply_to_message goes to the channel', async () => {
-    const lab = await refused('cannot_reply_to_message', 1);
-    await lab.reply('hello');
-    await lab.pass(1_000);
-    expect(lab.slack.messages(lab.general).filter((one) => one.fromBot)).toHaveLength(1);
-  });
-
-  it('S-105 restricted_action_thread_only_channel sends what went to the channel into the thread', async () => {
-    const lab = await openOut();
-    lab.slack.fault({ method: 'chat.postMessage', effect: error('cannot_reply_to_message') });
-    lab.slack.fault({ method: 'chat.postMessage', effect: error('restricted_action_thread_only_channel') });
-    await lab.reply('hello');
-    await lab.pass(1_000);
-    expect(lab.shown()).toEqual(['hello']);
-  });
-
-  it.each(['thread_not_found', 'message_not_found', 'invalid_thread_ts'])(
-    'S-105 S-153 %s goes on under a new first message that mentions the asker, and the conversation moves there',
-    async (word) => {
-      const lab = await refused(word, 1);
-      lab.slack.expectPing(lab.alice.id);
-      await lab.reply('hello');
-      await lab.reply('and more');
-      await lab.pass(3_000);
-      const [root] = lab.slack.messages(lab.general).filter((one) => one.fromBot);
-      expect(root!.shown).toBe(`<@${lab.alice.id}>\n\nhello`);
-      expect(lab.moved).toMatchObject([{ thread: lab.thread, newTs: root!.ts }]);
-      expect(lab.slack.botMessages(lab.general, root!.ts).map((one) => one.shown)).toEqual([root!.shown, 'and more']);
-    },
-  );
-
   it('S-105 msg_too_long halves the parts three times, then sends a file', async () => {
     const lab = await refused('msg_too_long', 4);
     const text = 'word '.repeat(2_000);

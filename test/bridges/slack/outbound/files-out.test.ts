@@ -129,14 +129,6 @@ describe('a file to Slack', () => {
     expect(lab.shown()).toEqual([]);
   });
 
-  it('S-105 a file for a thread that is gone goes to the channel', async () => {
-    const lab = await openOut();
-    lab.slack.fault({ method: 'files.completeUploadExternal', effect: error('thread_not_found') });
-    await upload(lab, 'hello', 0);
-    await lab.pass(2_000);
-    expect(lab.slack.messages(lab.general).filter(({ files }) => files.length > 0)).toHaveLength(1);
-  });
-
   it('refuses a file that is empty or larger than 20 MiB', async () => {
     const lab = await openOut();
     const of = (length: number) =>

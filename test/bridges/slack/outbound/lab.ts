@@ -27,7 +27,7 @@ export interface OutLabOptions {
   readonly surface?: OutInstallation['app']['surface'];
   /** What the installation says its scopes are; default: those of the double. */
   readonly scopes?: readonly string[] | null;
-  readonly hooks?: Partial<Pick<SlackOutDeps, 'roomError' | 'threadMoved' | 'unreachable' | 'refresh'>>;
+  readonly hooks?: Partial<Pick<SlackOutDeps, 'roomError' | 'threadMoved' | 'replies' | 'unreachable' | 'refresh'>>;
   readonly rates?: boolean;
   readonly timeoutMs?: number;
   /** The double's chance for faults; default Math.random. */
