@@ -9,8 +9,9 @@ const ROUNDS = 5;
 export async function run(): Promise<Figure> {
   const processes = new BenchProcesses();
   try {
-    const { env, gateway } = await processes.platform('agent');
-    const { url: bare } = JSON.parse(await processes.start('a2a-bare-gateway', env)) as { url: string };
+    const { env, gateways } = await processes.platform('agent');
+    const gateway = gateways[0]?.url ?? '';
+    const { url: bare } = await processes.start('a2a-bare-gateway', env);
     for (const url of [gateway, bare]) for (let n = 0; n < WARM_UP; n += 1) await sendTo(url, 'warm');
     const roundTrip = (url: string) => async () => {
       const times: number[] = [];

@@ -1,4 +1,4 @@
-import { execFile, spawn, type ChildProcessByStdio } from 'node:child_process';
+import { execFile, spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -84,7 +84,7 @@ export async function memoryMegabytes({ child }: BenchProcess): Promise<{ anonym
 }
 
 /** User and system time so far. */
-export async function cpuSeconds({ child }: BenchProcess): Promise<number> {
+export async function cpuSeconds({ child }: { readonly child: ChildProcess }): Promise<number> {
   const stat = await readFile(`/proc/${String(child.pid)}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;

@@ -3,16 +3,30 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { randomUUID } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
+import { httpCall } from '../../../src/platform/rest/http-call.js';
 import { DEMO } from '../../../src/sandbox/index.js';
 import { buildPackage, builtProgram, startBenchProcess } from '../bench-process.js';
+
+export interface BenchServer {
+  readonly child: ChildProcess;
+  readonly url: string;
+}
+
+export interface BenchPlatform {
+  /** For a gateway made by hand. */
+  readonly env: Record<string, string>;
+  readonly gateways: readonly BenchServer[];
+  /** What stands behind the gateways. */
+  readonly band: readonly ChildProcess[];
+}
 
 /** Processes of a bench, ended together. */
 export class BenchProcesses {
   readonly #children: ChildProcess[] = [];
 
-  /** Starts a program and gives the first line it says. */
-  async start(program: string, env: Record<string, string> = {}, args: readonly string[] = []): Promise<string> {
+  /** Starts a server and waits until it says where it is. */
+  async start(program: string, env: Record<string, string> = {}, args: readonly string[] = []): Promise<BenchServer> {
     const path = fileURLToPath(new URL(`../programs/${program}.ts`, import.meta.url));
     const child = spawn(process.execPath, ['--import', 'tsx', path, ...args], {
       env: { ...process.env, ...env },
@@ -20,7 +34,7 @@ export class BenchProcesses {
     });
     this.#children.push(child);
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
-    return line;
+    return { child, url: (JSON.parse(line) as { url: string }).url };
   }
 
   /** Starts a program that speaks by messages, and gives the first. */
@@ -33,32 +47,30 @@ export class BenchProcesses {
   }
 
   /**
-   * A sandbox with an echo peer, and a gateway of it in memory.
+   * A sandbox with an echo peer, and gateways of it on the built package.
    *
    * @param peer - an Agent of this project in a process of its own, or one made by hand inside the sandbox's process, where
    *   what the peer costs is not the question
-   * @returns the gateway's address
+   * @param stores - one gateway each, at most two: `memory`, or the folder of a durable store
    */
-  async platform(peer: 'agent' | 'by hand'): Promise<{ env: Record<string, string>; gateway: string }> {
-    const { said: platform } = await this.fork(peer === 'agent' ? 'bench-sandbox' : 'bench-platform');
-    const { restUrl, wsUrl } = platform as { restUrl: string; wsUrl: string };
+  async platform(peer: 'agent' | 'by hand', stores: readonly string[] = ['memory']): Promise<BenchPlatform> {
+    await buildPackage();
+    const { child, said } = await this.fork(peer === 'agent' ? 'bench-sandbox' : 'bench-platform');
+    const { restUrl, wsUrl } = said as { restUrl: string; wsUrl: string };
     const band = { BAND_REST_URL: restUrl, BAND_WS_URL: wsUrl };
-    if (peer === 'agent') {
-      await buildPackage();
-      const echo = { ...band, AGENT_ID: DEMO.echo.id, API_KEY: DEMO.echo.apiKey };
-      this.#children.push((await startBenchProcess(process.execPath, [builtProgram('bench-agent')], echo)).child);
-    }
-    const options = {
-      port: 0,
-      store: 'memory',
-      completion: 'first',
-      auth: { anonymous: 'loopback' },
-      limits: { ratePerMin: 0, ipRatePerMin: 0 },
+    const built = async (program: string, args: readonly string[], who: { id: string; apiKey: string }) => {
+      const env = { ...band, AGENT_ID: who.id, API_KEY: who.apiKey };
+      const one = await startBenchProcess(process.execPath, [builtProgram(program), ...args], env);
+      this.#children.push(one.child);
+      return { child: one.child, url: one.said };
     };
-    const own = { ...band, AGENT_ID: DEMO.gateway.id, API_KEY: DEMO.gateway.apiKey };
-    const said = await this.start('a2a-gateway', own, [JSON.stringify(options)]);
+    const others = peer === 'agent' ? [await built('bench-agent', [], DEMO.echo)] : [];
+    const gateways: BenchServer[] = [];
+    for (const [n, store] of stores.entries()) {
+      gateways.push(await built('bench-a2a', [store], n === 0 ? DEMO.gateway : DEMO.editor));
+    }
     const bare = { ...band, AGENT_ID: DEMO.helpdesk.id, API_KEY: DEMO.helpdesk.apiKey, PEER_ID: DEMO.echo.id };
-    return { env: bare, gateway: (JSON.parse(said) as { url: string }).url };
+    return { env: bare, gateways, band: [child, ...others.map((one) => one.child)] };
   }
 
   stop(): void {
@@ -71,13 +83,18 @@ const dispatcher = new Agent({ connections: 256 });
 /** One blocking send in a context. */
 export async function sendTo(url: string, contextId: string): Promise<void> {
   const message = { messageId: randomUUID(), contextId, role: 'ROLE_USER', parts: [{ text: 'hello' }] };
-  const answer = await request(`${url}/agents/echo`, {
-    method: 'POST',
-    dispatcher,
-    headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+  const { text } = await httpCall(dispatcher, {
+    options: {
+      origin: url,
+      method: 'POST',
+      path: '/agents/echo',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+    },
+    signal: undefined,
+    maxAnswerBytes: Number.POSITIVE_INFINITY,
+    tooLarge: () => new Error('no answer is too large'),
   });
-  const text = await answer.body.text();
   if (!text.includes('"artifacts"')) throw new Error(`no answer: ${text}`);
 }
 

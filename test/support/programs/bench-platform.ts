@@ -3,8 +3,9 @@
  * and marks over the sandbox's REST and socket like any agent, with nothing in between. Says `{ restUrl, wsUrl }` once the
  * peer listens.
  */
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { WebSocket } from 'ws';
+import { httpCall } from '../../../src/platform/rest/http-call.js';
 import { DEMO, startSandbox } from '../../../src/sandbox/index.js';
 
 const { id, apiKey } = DEMO.echo;
@@ -13,14 +14,19 @@ const dispatcher = new Agent({ connections: 64 });
 const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
 
 async function call(method: 'GET' | 'POST', path: string, body?: object): Promise<string> {
-  const answer = await request(`${sandbox.restUrl}/api/v1/agent${path}`, {
-    method,
-    dispatcher,
-    headers,
-    body: body ? JSON.stringify(body) : null,
+  const { status, text } = await httpCall(dispatcher, {
+    options: {
+      origin: sandbox.restUrl,
+      method,
+      path: `/api/v1/agent${path}`,
+      headers,
+      body: body ? JSON.stringify(body) : null,
+    },
+    signal: undefined,
+    maxAnswerBytes: Number.POSITIVE_INFINITY,
+    tooLarge: () => new Error('no answer is too large'),
   });
-  const text = await answer.body.text();
-  if (answer.statusCode > 299) throw new Error(`${path}: ${answer.statusCode} ${text}`);
+  if (status > 299) throw new Error(`${path}: ${status} ${text}`);
   return text;
 }
 
@@ -54,6 +60,10 @@ function join(topic: string): void {
   const ref = String((refs += 1));
   socket.send(JSON.stringify([ref, ref, topic, 'phx_join', {}]));
 }
+// A socket that says nothing for long is taken for dead.
+setInterval(() => {
+  socket.send(JSON.stringify([null, String((refs += 1)), 'phoenix', 'heartbeat', {}]));
+}, 20_000);
 socket.on('message', (data: Buffer) => {
   const [, , topic, event, payload] = JSON.parse(data.toString('utf8')) as [
     string | null,
