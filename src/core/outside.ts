@@ -42,7 +42,7 @@ const outsideSchema = z.object({
   world: z.string(),
   /** The outside place whose settings apply, e.g. a channel's id. */
   place: z.string().nullable(),
-  /** When it was accepted, milliseconds since the epoch. */
+  /** When it was written or accepted, whichever is earlier, in milliseconds since the epoch: nothing came of it before. */
   acceptedAt: z.number(),
   /** An earlier try may have reached the room: look before you write. */
   maybeDelivered: z.boolean(),

@@ -1,12 +1,18 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { GenericAdapter } from '../../src/adapters/generic.js';
+import { RelayAdapter } from '../../src/adapters/relay.js';
 import type { Clock } from '../../src/base/clock.js';
+import type { FrameworkAdapter } from '../../src/core/framework-adapter.js';
 import { createPromMetrics } from '../../src/gateway/metrics.js';
-import { startSandbox } from '../../src/sandbox/index.js';
+import { DEMO, startSandbox } from '../../src/sandbox/index.js';
 import { createMemoryStore } from '../../src/store/memory.js';
+import type { StateStore } from '../../src/store/port.js';
 import { createManualClock, type ManualClock } from '../../src/testing/manual-clock.js';
+import { sandboxAgent } from '../support/sandbox-agent.js';
 import { startAcme } from '../support/slack/acme.js';
-import { say, startBridge, type BridgeLab, type BridgeLabOptions } from '../support/slack/bridge-lab.js';
+import { startBridge, type BridgeLab, type BridgeLabOptions } from '../support/slack/bridge-lab.js';
 import type { FaultEffect } from '../support/slack/double.js';
+import { echoBack } from '../support/slack/house.js';
 import type { Said } from '../support/slack/people.js';
 
 const MINUTE = 60_000;
@@ -21,12 +27,15 @@ function clockOfTheBridge(time: ManualClock): Clock & { offBy: number } {
 }
 
 /** A workspace and a bridge whose hours pass when the test says so. */
-async function startDay(transport: 'http' | 'socket') {
+async function startDay(
+  transport: 'http' | 'socket',
+  brain?: (ports: { readonly clock: Clock; readonly store: StateStore }) => FrameworkAdapter,
+) {
   const time = createManualClock(Date.now());
   const bridgeClock = clockOfTheBridge(time);
   const acme = await startAcme({ clock: time, rates: false, app: { socketMode: transport === 'socket' } });
   acme.app.delayedEvents = true;
-  const sandbox = await startSandbox({ port: 0 });
+  const sandbox = await startSandbox({ port: 0, clock: time });
   onTestFinished(async () => {
     await acme.slack.stop();
     await sandbox.close();
@@ -42,7 +51,7 @@ async function startDay(transport: 'http' | 'socket') {
       metrics,
       transport,
       settings: { mirrorSlackContext: false, ...settings },
-      onTurn: (turn) => say(turn, `echo: ${turn.message.content}`).then(() => undefined),
+      ...(brain ? { inner: brain({ clock: bridgeClock, store }) } : {}),
     });
   const { slack, alice } = acme;
   const asked = new Map<string, Said>();
@@ -64,6 +73,7 @@ async function startDay(transport: 'http' | 'socket') {
     time,
     bridgeClock,
     metrics,
+    sandbox,
     get lab() {
       return lab;
     },
@@ -206,4 +216,22 @@ describe('a day of bad luck, hour by hour', () => {
     expect(await figure(metrics, 'slack_socket_disconnects_total')).toBeGreaterThanOrEqual(6);
     expect(await figure(metrics, 'slack_socket_connections')).toBeGreaterThanOrEqual(1);
   }, 60_000);
+
+  it('S-073 a request whose answer Band lost stands in the room once, also where the clock is six minutes fast', async () => {
+    const day = await startDay('socket', (ports) => new RelayAdapter({ peer: 'demo/echo' }, ports));
+    const { sandbox, slack } = day;
+    const echo = sandboxAgent(sandbox, { adapter: new GenericAdapter(echoBack) });
+    await echo.start();
+    onTestFinished(async () => void (await echo.stop()));
+    day.bridgeClock.offBy = 6 * MINUTE;
+    sandbox.dev.faultRest({ method: 'POST', path: '*/messages', callerId: DEMO.helpdesk.id, drop: 'after', times: 1 });
+    const said = day.asks('once');
+    await day.passes(() => day.answered(said), 'the answer');
+    await day.passes(() => day.lab.adapter.report().queues.every(({ depth }) => depth === 0), 'the end of all work');
+    expect(slack.botMessages(said.channel, said.threadTs)).toHaveLength(1);
+    const rows = sandbox.dev.state().rooms.flatMap(({ messages }) => messages);
+    expect(
+      rows.filter(({ senderId, messageType }) => senderId === DEMO.helpdesk.id && messageType === 'text'),
+    ).toHaveLength(1);
+  });
 });

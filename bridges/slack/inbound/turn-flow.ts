@@ -240,7 +240,8 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
         own: message.app_context ?? null,
       }),
       delivery: record.id,
-      acceptedAt: record.putAt,
+      // Slack's clock is right where this machine's is fast: what came of the message is not older than it.
+      acceptedAt: Math.min(record.putAt, Number(message.ts) * 1_000),
       maybeDelivered: record.maybeDelivered,
     };
   };
