@@ -222,7 +222,9 @@ describe('a day of bad luck, hour by hour', () => {
     const { sandbox, slack } = day;
     const echo = sandboxAgent(sandbox, { adapter: new GenericAdapter(echoBack) });
     await echo.start();
-    onTestFinished(async () => void (await echo.stop()));
+    onTestFinished(async () => {
+      await echo.stop();
+    });
     day.bridgeClock.offBy = 6 * MINUTE;
     sandbox.dev.faultRest({ method: 'POST', path: '*/messages', callerId: DEMO.helpdesk.id, drop: 'after', times: 1 });
     const said = day.asks('once');
