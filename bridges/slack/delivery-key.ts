@@ -11,6 +11,11 @@ export function deliveryKey(slug: string, delivery: SlackDelivery, body: unknown
   return `${slug}:${withinApp(delivery, body)}`;
 }
 
+/** The key of an event that carries its id. */
+export function eventKey(slug: string, eventId: string): string {
+  return `${slug}:ev:${eventId}`;
+}
+
 function withinApp(delivery: SlackDelivery, body: unknown): string {
   switch (delivery.kind) {
     case 'event':

@@ -39,7 +39,7 @@ import { createOutages } from './inbound/outage.js';
 import { createReactions } from './inbound/reactions.js';
 import { Surfaces } from './inbound/surfaces.js';
 import { createReplay } from './inbound/replay.js';
-import { threadOf } from './inbound/records.js';
+import { threadLane } from './inbound/records.js';
 import { Threads } from './inbound/threads.js';
 import { createTurnFlow } from './inbound/turn-flow.js';
 import { TurnRecords } from './inbound/turn-record.js';
@@ -156,7 +156,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   const changes = new PendingChanges(store, `${prefix}/changes`, clock);
   const runner = new TurnRunner({ inner, clock, log, metrics, timeoutMs: options.turnTimeoutSeconds * 1_000 });
   const laneOfThread = (thread: SlackThread) =>
-    `thread:${threadOf(thread.slug, thread.team, thread.channel, { ts: thread.threadTs })}`;
+    threadLane(thread.slug, thread.team, thread.channel, { ts: thread.threadTs });
   const controls = new Controls({
     store,
     prefix: `${prefix}/controls`,

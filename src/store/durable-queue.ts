@@ -4,6 +4,7 @@ import type { BackoffOptions } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
 import { GatewayError, isGatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
+import type { JsonAround } from './json.js';
 import type { StateStore, StoreChange } from './port.js';
 import { createAttempt } from './queue-attempt.js';
 import { QueueLanes, type Slot } from './queue-lanes.js';
@@ -36,8 +37,8 @@ export interface QueueItem<T> {
   readonly id: string;
   readonly lane: string;
   readonly body: T;
-  /** The body as JSON, from who has it as text already: it is stored as it stands. */
-  readonly bodyJson?: string;
+  /** The body as JSON, from who has it already: it is stored as it stands. */
+  readonly bodyJson?: JsonAround;
 }
 
 /** A prepared put: `changes` go into a batch of the caller's, then exactly one of the two is called. */

@@ -18,14 +18,22 @@ export class IdFilter {
     this.#mask = bits - 1;
   }
 
-  add(id: string): void {
+  /** @returns true for an id that was certainly not added before */
+  add(id: string): boolean {
     const step = stepOf(id);
     let bit = hash(id, FNV_OFFSET);
+    let isNew = false;
     for (let probe = 0; probe < PROBES; probe += 1) {
       const at = (bit & this.#mask) >>> 0;
-      this.#bits[at >>> 5] = (this.#bits[at >>> 5] ?? 0) | (1 << (at & 31));
+      const word = this.#bits[at >>> 5] ?? 0;
+      const flag = 1 << (at & 31);
+      if ((word & flag) === 0) {
+        isNew = true;
+        this.#bits[at >>> 5] = word | flag;
+      }
       bit = (bit + step) | 0;
     }
+    return isNew;
   }
 
   mayHave(id: string): boolean {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../base/clock.js';
-import { jsonBytes, readJson, toBytes } from './json.js';
+import { aroundToBytes, type JsonAround, readJson, toBytes } from './json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from './port.js';
 
 /** What is queued, as its handler sees it. */
@@ -101,12 +101,14 @@ export class QueueRecords<T> {
     return `${this.#prefix}/waiting/${digits(this.#sequence)}`;
   }
 
-  /** @param bodyJson - the body as JSON text, where it is at hand; stored as it stands */
-  put(key: string, record: QueueRecord<T>, bodyJson?: string): StoreChange {
+  /** @param bodyJson - the body as JSON, where it is at hand; stored as it stands */
+  put(key: string, record: QueueRecord<T>, bodyJson?: JsonAround): StoreChange {
     if (bodyJson === undefined) return { kind: 'put', key, value: toBytes(record) };
     const { id, lane, putAt, failures, maybeDelivered } = record;
     const rest = JSON.stringify({ id, lane, putAt, failures, maybeDelivered });
-    return { kind: 'put', key, value: jsonBytes(`${rest.slice(0, -1)},"body":${bodyJson}}`) };
+    const { before, bytes, after } = bodyJson;
+    const value = aroundToBytes({ before: `${rest.slice(0, -1)},"body":${before}`, bytes, after: `${after}}` });
+    return { kind: 'put', key, value };
   }
 
   done(key: string): StoreChange {

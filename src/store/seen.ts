@@ -81,8 +81,7 @@ export class SeenKeys {
 
   /** @returns true for an id that is certainly new */
   #remember(id: string): boolean {
-    if (this.#recent.mayHave(id)) return false;
-    this.#recent.add(id);
+    if (!this.#recent.add(id)) return false;
     if (this.#earlier?.mayHave(id)) return false;
     this.#newOnes += 1;
     if (this.#newOnes >= FILTER_FACTOR * this.#options.maxKeys) {

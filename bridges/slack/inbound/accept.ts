@@ -3,17 +3,17 @@ import { within } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Counter, Histogram, Metrics } from '../../../src/base/metrics.js';
 import type { Inbox } from '../../../src/store/inbox.js';
-import { deliveryKey } from '../delivery-key.js';
-import { parseDelivery } from '../parse.js';
-import { laneOf, type SlackRecord } from './records.js';
+import type { JsonAround } from '../../../src/store/json.js';
+import type { SlackRecord } from './records.js';
+import { sortDelivery } from './sorting.js';
 
 /** One delivery at the door, its sender already verified. */
 export interface Arrival {
   readonly slug: string;
   readonly transport: 'http' | 'socket' | 'catch-up';
   readonly payload: unknown;
-  /** The payload as JSON text, where it came as such: it is kept as it stands. */
-  readonly json?: string | undefined;
+  /** The payload as JSON, where it came as such: it is kept as it stands. */
+  readonly json?: Uint8Array | null;
   readonly retryNum?: number | null;
   readonly retryReason?: string | null;
   /** Replaces the key that the payload gives, for what Slack did not send by itself. */
@@ -52,23 +52,22 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
   return async (arrival) => {
     const { slug, transport, payload, retryNum = null, retryReason = null } = arrival;
     const begun = clock.now();
-    const delivery = parseDelivery(payload);
-    if (delivery.kind === 'url_verification') return { kind: 'challenge', challenge: delivery.challenge };
-    received.inc({ app: slug, transport, kind: delivery.kind, type: typeOf(delivery) });
+    const sorted = sortDelivery(slug, payload);
+    if (sorted.kind === 'challenge') return sorted;
+    const { kind, type, lane, messageTs } = sorted;
+    received.inc({ app: slug, transport, kind, type });
 
-    const id = arrival.key ?? deliveryKey(slug, delivery, payload);
+    const id = arrival.key ?? sorted.key;
     const again = arrival.again ?? false;
-    const lane = laneOf(slug, delivery);
     // What an outage has piled up is not its authors' haste.
-    const isFresh =
-      delivery.kind === 'event' && delivery.event.kind === 'message' && !again && transport !== 'catch-up';
+    const isFresh = messageTs !== null && !again && transport !== 'catch-up';
     const tooMany =
       isFresh &&
       inbox.queue.laneDepth(lane) > maxQueuedPerThread &&
-      hasTooMany(inbox.queue.laneBodies(lane), delivery.event.message.ts, maxQueuedPerThread);
+      hasTooMany(inbox.queue.laneBodies(lane), messageTs, maxQueuedPerThread);
     const how = { slug, transport, receivedAt: begun, retryNum, retryReason, again, tooMany };
     const item = { id, lane: tooMany ? `full:${lane}` : lane, body: { ...how, payload } };
-    const kept = arrival.json === undefined ? item : { ...item, bodyJson: withPayload(how, arrival.json) };
+    const kept = arrival.json ? { ...item, bodyJson: aroundPayload(how, arrival.json) } : item;
     const accepted = await within(clock, deadlineMs, inbox.accept(kept));
     seconds.observe({ app: slug, transport }, (clock.now() - begun) / 1_000);
     if (accepted === 'repeat') repeats.inc({ app: slug, transport, retry: retryNum === null ? 'no' : 'yes' });
@@ -91,8 +90,8 @@ function tsOf(payload: unknown): string | null {
 }
 
 /** The record's body as JSON, without writing the payload a second time. */
-function withPayload(how: Omit<SlackRecord, 'payload'>, payloadJson: string): string {
-  return `${JSON.stringify(how).slice(0, -1)},"payload":${payloadJson}}`;
+function aroundPayload(how: Omit<SlackRecord, 'payload'>, bytes: Uint8Array): JsonAround {
+  return { before: `${JSON.stringify(how).slice(0, -1)},"payload":`, bytes, after: '}' };
 }
 
 function instruments(metrics: Metrics): { received: Counter; repeats: Counter; seconds: Histogram } {
@@ -115,9 +114,4 @@ function instruments(metrics: Metrics): { received: Counter; repeats: Counter; s
       ACK_BUCKETS_SECONDS,
     ),
   };
-}
-
-/** The parser's own word for an event, so that a label never holds what a sender made up. */
-function typeOf(delivery: ReturnType<typeof parseDelivery>): string {
-  return delivery.kind === 'event' ? delivery.event.kind : delivery.kind;
 }

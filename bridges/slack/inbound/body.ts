@@ -21,18 +21,16 @@ export interface BodyLimits {
 const DRAIN_BYTES = 64 * 1024;
 
 /** The bytes of a request as they came; a parser in front may have left them in `rawBody`. */
-export async function readBody(
-  request: IncomingMessage,
-  { limitBytes, idleMs, clock }: BodyLimits,
-): Promise<BodyOutcome> {
-  if (request.readableEnded || request.readableDidRead) {
-    const { rawBody } = request as IncomingMessage & { rawBody?: unknown };
-    if (!Buffer.isBuffer(rawBody)) return { kind: 'drained' };
-    return rawBody.length > limitBytes ? { kind: 'too_large' } : { kind: 'read', bytes: rawBody };
-  }
-  if (Number(request.headers['content-length'] ?? 0) > limitBytes + DRAIN_BYTES) return { kind: 'too_large' };
-
-  return await new Promise((resolve) => {
+export function readBody(request: IncomingMessage, { limitBytes, idleMs, clock }: BodyLimits): Promise<BodyOutcome> {
+  return new Promise((resolve) => {
+    if (request.readableEnded || request.readableDidRead) {
+      resolve(keptBody(request, limitBytes));
+      return;
+    }
+    if (Number(request.headers['content-length'] ?? 0) > limitBytes + DRAIN_BYTES) {
+      resolve({ kind: 'too_large' });
+      return;
+    }
     const pieces: Buffer[] = [];
     let size = 0;
     let heardAt = clock.now();
@@ -42,7 +40,7 @@ export async function readBody(
       if (isOver) return;
       isOver = true;
       cancelIdle();
-      request.off('data', onData);
+      if (outcome.kind !== 'read') request.off('data', onData);
       resolve(outcome);
     };
     // One timer for the whole body: what came meanwhile only puts its end off.
@@ -70,4 +68,11 @@ export async function readBody(
     request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
     watch(idleMs);
   });
+}
+
+/** The body of a request that somebody has read before. */
+function keptBody(request: IncomingMessage & { readonly rawBody?: unknown }, limitBytes: number): BodyOutcome {
+  const { rawBody } = request;
+  if (!Buffer.isBuffer(rawBody)) return { kind: 'drained' };
+  return rawBody.length > limitBytes ? { kind: 'too_large' } : { kind: 'read', bytes: rawBody };
 }

@@ -6,8 +6,8 @@ import type { Metrics } from '../../../src/base/metrics.js';
 import type { SlackAppConfig } from '../apps.js';
 import { parseForm } from '../parse.js';
 import { verifySignature, type SignatureVerdict } from '../signature.js';
-import type { Accept } from './accept.js';
-import { readBody } from './body.js';
+import type { Accept, Arrival } from './accept.js';
+import { readBody, type BodyOutcome } from './body.js';
 
 export interface HttpIngressDeps {
   /** The apps whose events come by HTTP. */
@@ -25,6 +25,7 @@ export interface HttpIngressDeps {
   readonly open: () => boolean;
 }
 
+const FORM = /^application\/x-www-form-urlencoded\b/i;
 const DOORS = ['events', 'interactions', 'commands'];
 const BODY_IDLE_MS = 5_000;
 const SAY_AGAIN_AFTER_MS = 60_000;
@@ -61,23 +62,27 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
     log.error(fields, 'Slack signs with another time than this machine has: set the clock');
   };
 
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  /** The app that is called; null where the request is answered already, whatever its body says. */
+  const admit = (request: IncomingMessage, response: ServerResponse): SlackAppConfig | null => {
     const app = appOf(request.url ?? '', routes);
     if (!app) {
       end(response, 404, 'not found');
-      return;
+      return null;
     }
     if (request.method !== 'POST') {
       response.setHeader('Allow', 'POST');
       end(response, 405, 'method not allowed');
-      return;
+      return null;
     }
     if (!deps.open()) {
       end(response, 503, 'stopping');
-      return;
+      return null;
     }
-    const body = await readBody(request, { limitBytes: bodyLimitBytes, idleMs: BODY_IDLE_MS, clock });
-    switch (body.kind) {
+    return app;
+  };
+
+  const refuse = (response: ServerResponse, kind: Exclude<BodyOutcome['kind'], 'read'>): void => {
+    switch (kind) {
       case 'drained':
         if (clock.now() - drainedToldAt >= SAY_AGAIN_AFTER_MS) {
           drainedToldAt = clock.now();
@@ -94,29 +99,27 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
         end(response, 408, 'body did not arrive');
         return;
       case 'gone':
-        return;
-      case 'read':
-        await answer(app, request, body.bytes, response);
     }
   };
 
-  const answer = async (
+  /** What a request carries, its sender verified; null where it is answered already. */
+  const unpack = (
     app: SlackAppConfig,
-    request: IncomingMessage,
+    { headers }: IncomingMessage,
     bytes: Buffer,
     response: ServerResponse,
-  ): Promise<void> => {
-    const isForm = /^application\/x-www-form-urlencoded\b/i.test(request.headers['content-type'] ?? '');
+  ): Arrival | null => {
+    const isForm = FORM.test(headers['content-type'] ?? '');
     const form = isForm ? parseForm(bytes.toString('utf8')) : null;
     // Slack checks the certificate without signing, and nothing else is looked at then.
     if (form?.kind === 'ssl_check') {
       end(response, 200, '');
-      return;
+      return null;
     }
     const verdict = verifySignature(
       {
-        timestamp: single(request.headers['x-slack-request-timestamp']),
-        signature: single(request.headers['x-slack-signature']),
+        timestamp: single(headers['x-slack-request-timestamp']),
+        signature: single(headers['x-slack-signature']),
         body: bytes,
       },
       app.signingSecrets,
@@ -125,38 +128,47 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
     noteSignature(app, verdict);
     if (!verdict.ok) {
       end(response, 401, 'invalid signature');
-      return;
+      return null;
     }
-    const json = form ? undefined : textOf(bytes);
-    const payload = form ? (form.kind === 'payload' ? form.body : undefined) : parseJson(json ?? '');
+    const json = form ? null : withoutMark(bytes);
+    const payload = json ? parseJson(json.toString('utf8')) : form?.kind === 'payload' ? form.body : undefined;
     if (payload === undefined) {
       end(response, 400, form ? 'invalid form' : 'invalid JSON');
-      return;
+      return null;
     }
-    const retryNum = Number(single(request.headers['x-slack-retry-num']) ?? Number.NaN);
+    const retryNum = Number(single(headers['x-slack-retry-num']) ?? Number.NaN);
+    return {
+      slug: app.slug,
+      transport: 'http',
+      payload,
+      json,
+      retryNum: Number.isInteger(retryNum) ? retryNum : null,
+      retryReason: single(headers['x-slack-retry-reason']) ?? null,
+    };
+  };
+
+  const serve = async (app: SlackAppConfig, request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      const acceptance = await accept({
-        slug: app.slug,
-        transport: 'http',
-        payload,
-        json,
-        retryNum: Number.isInteger(retryNum) ? retryNum : null,
-        retryReason: single(request.headers['x-slack-retry-reason']) ?? null,
-      });
+      const body = await readBody(request, { limitBytes: bodyLimitBytes, idleMs: BODY_IDLE_MS, clock });
+      if (body.kind !== 'read') {
+        refuse(response, body.kind);
+        return;
+      }
+      const arrival = unpack(app, request, body.bytes, response);
+      if (!arrival) return;
+      const acceptance = await accept(arrival);
       if (acceptance.kind === 'challenge') end(response, 200, acceptance.challenge);
-      else acknowledge(response, (form && deps.answerTo?.(payload)) ?? null);
+      else acknowledge(response, arrival.json ? null : (deps.answerTo?.(arrival.payload) ?? null));
     } catch (error) {
-      log.error({ err: error, app: app.slug }, 'a delivery could not be stored: Slack is asked to repeat it');
-      end(response, 503, 'try again');
+      log.error({ err: error, app: app.slug }, 'a delivery could not be taken in: Slack is asked to repeat it');
+      if (response.headersSent) response.destroy();
+      else end(response, 503, 'try again');
     }
   };
 
   return (request, response) => {
-    serve(request, response).catch((error: unknown) => {
-      log.error({ err: error }, 'Slack door failed');
-      if (response.headersSent) response.destroy();
-      else end(response, 503, 'try again');
-    });
+    const app = admit(request, response);
+    if (app) void serve(app, request, response);
   };
 }
 
@@ -181,10 +193,9 @@ function appOf(url: string, routes: ReadonlyMap<string, SlackAppConfig>): SlackA
   return routes.get(path.endsWith('/') ? path.slice(0, -1) : path) ?? null;
 }
 
-/** The body's text without a byte order mark. */
-function textOf(bytes: Buffer): string {
-  const text = bytes.toString('utf8');
-  return text.startsWith('\uFEFF') ? text.slice(1) : text;
+/** The bytes behind a byte order mark. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
 function parseJson(text: string): unknown {

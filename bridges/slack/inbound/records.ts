@@ -47,7 +47,7 @@ export const isThreadLane = (lane: string): boolean => lane.startsWith('thread:'
 function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
   switch (event.kind) {
     case 'message':
-      return `thread:${threadOf(slug, team, event.channel, event.message)}`;
+      return threadLane(slug, team, event.channel, event.message);
     case 'edited':
       return `change:${threadOf(slug, team, event.channel, event.message)}`;
     case 'deleted':
@@ -70,12 +70,17 @@ function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
   }
 }
 
+interface Threaded {
+  readonly ts: string;
+  readonly thread_ts?: string | null | undefined;
+}
+
+/** The lane of the messages of one thread. */
+export function threadLane(slug: string, team: string, channel: string, message: Threaded): string {
+  return `thread:${threadOf(slug, team, channel, message)}`;
+}
+
 /** The conversation a message belongs to: its thread, or the one it may begin. */
-export function threadOf(
-  slug: string,
-  team: string,
-  channel: string,
-  message: { readonly ts: string; readonly thread_ts?: string | null | undefined },
-): string {
+function threadOf(slug: string, team: string, channel: string, message: Threaded): string {
   return slackKey({ slug, team, channel, threadTs: message.thread_ts ?? message.ts });
 }

@@ -24,7 +24,7 @@ const setUp = async () => {
   return { inbox, arrives };
 };
 
-describe('a payload that came as JSON text', () => {
+describe('a payload that came as JSON', () => {
   it('is read back from the disk as it was handed on before', async () => {
     const store = createMemoryStore();
     const clock = createManualClock();
@@ -39,8 +39,14 @@ describe('a payload that came as JSON text', () => {
       });
     const inbox = await open();
     const accept = createAccept({ inbox, clock, metrics: noMetrics, deadlineMs: 1_000, maxQueuedPerThread: 2 });
-    const json = ` {"type": "event_callback",\n "event_id":"Ev1","event":{"type":"team_join","user":"U\\u0031 \u{1F600} \\ud83d"}} `;
-    await accept({ slug: 'main', transport: 'http', payload: JSON.parse(json) as unknown, json, retryNum: 1 });
+    const json = Buffer.concat([
+      Buffer.from(` {"type": "event_callback",\n "event_id":"Ev1","event":{"type":"team_join","user":"U\\u0031 `),
+      Buffer.from(`\u{1F600} \\ud83d`),
+      Buffer.from([0xff, 0xe2, 0x82, 0xf0, 0x9f]), // no UTF-8, as a sender may sign it nevertheless
+      Buffer.from(`"}} `),
+    ]);
+    const payload = JSON.parse(json.toString()) as unknown;
+    await accept({ slug: 'main', transport: 'http', payload, json, retryNum: 1, retryReason: '"}' });
     const handed = async (from: typeof inbox) =>
       await new Promise((resolve) => {
         from.queue.start((record) => {
@@ -50,7 +56,7 @@ describe('a payload that came as JSON text', () => {
       });
     const first = await handed(inbox);
     expect(await handed(await open())).toEqual(first);
-    expect(first).toMatchObject({ payload: JSON.parse(json) as unknown, retryNum: 1, transport: 'http' });
+    expect(first).toMatchObject({ payload, retryNum: 1, retryReason: '"}', transport: 'http' });
   });
 });
 
