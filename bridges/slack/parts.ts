@@ -121,7 +121,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
           background.run(async () => {
             await out.resume({ kind: 'token', slug, team: teamId });
             inbox.queue.wake();
-            await lookBack.at(slug);
+            await lookBack.begun(slug);
           });
         },
         onRefused: (installation, error) => {
@@ -247,6 +247,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     installations,
     bindings,
     threads,
+    store,
+    prefix: `${prefix}/look-back`,
+    pingTimeoutMs: options.socket.pingTimeoutMs,
     accept,
     background,
     open: () => open,
@@ -278,9 +281,9 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     onReaction: createReactions({ meanings: options.reactions, bindings, controls, runner, accept, rest, log }),
     surfaces,
     out,
-    catchUp: (slug) => {
+    eventsDropped: (slug, minute) => {
       past.forgetAll();
-      lookBack.soon(slug);
+      lookBack.dropped(slug, minute);
     },
     clock,
     log,
@@ -350,6 +353,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     async start() {
       for (const installation of installations.values()) installation.start();
       await out.start();
+      await lookBack.prepare();
       inbox.queue.start(inTurns(dispatch, { mostTurns: options.maxConcurrentTurns, closing: closing.signal }));
       for (const socket of sockets) socket.start();
       undo.push(

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
-import type { SlackThread } from '../conversation.js';
 import { catchUpKey } from '../delivery-key.js';
 import type { Installation } from '../installations.js';
 import type { SlackMessage } from '../messages.js';
@@ -9,90 +8,121 @@ import { type MessagePage, readMessages } from '../web-methods.js';
 import type { Accept } from './accept.js';
 import { isBot } from './gate.js';
 
+/** Where something may have been missed. */
+export interface MissedPlace {
+  readonly team: string;
+  readonly channel: string;
+  /** Null: the top level of a direct message, where each message begins a thread. */
+  readonly threadTs: string | null;
+  /** What is newer may not have been seen. */
+  readonly oldest: string;
+}
+
 export interface CatchUpDeps {
-  readonly mode: 'auto' | 'on' | 'off';
+  readonly mode: 'auto' | 'on';
   readonly accept: Accept;
-  /** Bound threads that somebody wrote in lately, newest first, each with the newest `ts` that was looked at. */
-  readonly threads: (slug: string) => Promise<readonly { readonly thread: SlackThread; readonly lastTs: string }[]>;
+  /** Resolves when the next call may be made. */
+  readonly pace: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-const MAX_THREADS = 200;
+/** `strict`: Slack lets this app read a page a minute, which is too little for this (S-196). */
+export type CaughtUp = { readonly kind: 'done'; readonly found: number } | { readonly kind: 'strict' };
+
 const PAGE_MESSAGES = 100;
-/** What is read of one thread at most; more is said in the log. */
+/** What is read of one place at most; more is said in the log. */
 const MAX_PAGES = 10;
-/** Twenty calls a minute leave the workspace's limits to those who are waiting for an answer. */
-const PAUSE_MS = 3_000;
-/** A wait this long on the first page is what an app gets that may read one page a minute (S-196). */
+/** Reads of one page, each a few seconds after the one before. */
+const MAX_TRIES = 5;
+/** An app under the strict limit has to wait this long or longer for its next page. */
 const STRICT_RETRY_MS = 30_000;
 
 /**
- * Looks for messages that were written in bound threads while no connection was open, and hands them in (S-195).
- *
- * @returns how many were found; 0 also where the catch-up is off
+ * Looks for messages that were written while none could come, and hands them in (S-195). What came all the same, or
+ * comes later by Slack's own repeats, is known by its `ts` and makes no second turn.
  */
-export async function catchUp(installation: Installation, deps: CatchUpDeps, signal: AbortSignal): Promise<number> {
-  const { mode, accept, clock, log } = deps;
+export async function catchUp(
+  installation: Installation,
+  places: readonly MissedPlace[],
+  deps: CatchUpDeps,
+  signal: AbortSignal,
+): Promise<CaughtUp> {
+  const { accept, log } = deps;
   const { slug } = installation.app;
-  const { identity } = installation;
-  if (mode === 'off' || !identity) return 0;
-  const threads = (await deps.threads(slug)).slice(0, MAX_THREADS);
   let found = 0;
-  for (const [index, { thread, lastTs }] of threads.entries()) {
+  for (const place of places) {
+    const { team, channel, oldest } = place;
     try {
-      for await (const message of missed(installation, thread, lastTs, index === 0, clock, signal)) {
-        if (message.ts <= lastTs || isBot(message) || message.user === identity.botUserId) continue;
+      for (const message of await missed(installation, place, deps, signal)) {
+        if (message.ts <= oldest || isBot(message) || message.user === installation.identity?.botUserId) continue;
+        const event = { ...message, type: 'message', channel };
         const accepted = await accept({
           slug,
           transport: 'catch-up',
-          key: catchUpKey(slug, thread.team, thread.channel, message.ts),
-          payload: {
-            type: 'event_callback',
-            team_id: thread.team,
-            event: { ...message, type: 'message', channel: thread.channel },
-          },
+          key: catchUpKey(slug, team, channel, message.ts),
+          payload: { type: 'event_callback', team_id: team, event },
         });
         if (accepted.kind === 'accepted') found += 1;
       }
     } catch (error) {
       if (signal.aborted) throw error;
-      const strict = isGatewayError(error, 'SLACK_RATE_LIMITED') && (error.retryAfterMs ?? 0) >= STRICT_RETRY_MS;
-      if (strict && mode === 'auto' && index === 0) {
-        log.warn({ app: slug }, 'catch-up is off: Slack lets this app read too little for it');
-        return found;
-      }
-      log.warn({ err: error, app: slug, channel: thread.channel }, 'a thread could not be caught up');
+      if (error instanceof StrictLimit) return { kind: 'strict' };
+      log.warn({ err: error, app: slug, channel }, 'a conversation could not be caught up');
     }
   }
   if (found > 0) log.info({ app: slug, found }, 'messages were found that no event told of');
-  return found;
+  return { kind: 'done', found };
 }
 
-/** A thread's messages after `lastTs`, oldest first, page by page. */
-async function* missed(
+class StrictLimit extends Error {}
+
+/** A place's messages since it was looked at, oldest first; Slack shows a thread in this order, a channel in the other. */
+async function missed(
   { app, client }: Installation,
-  { channel, threadTs }: SlackThread,
-  lastTs: string,
-  isFirst: boolean,
-  clock: Clock,
+  { channel, threadTs, oldest }: MissedPlace,
+  deps: CatchUpDeps,
   signal: AbortSignal,
-): AsyncGenerator<SlackMessage> {
+): Promise<readonly SlackMessage[]> {
+  const messages: SlackMessage[] = [];
   let cursor: string | null = null;
-  for (let read = 0; read < MAX_PAGES; read += 1) {
-    if (!isFirst || read > 0) await clock.sleep(PAUSE_MS, signal);
-    const place = { channel, ts: threadTs, oldest: lastTs, inclusive: false, limit: PAGE_MESSAGES };
-    const page: MessagePage = await readMessages(
-      client,
-      { ...place, ...(cursor === null ? {} : { cursor }) },
-      { signal, whenPutOff: isFirst && read === 0 ? 'throw' : 'wait' },
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const thread = threadTs === null ? {} : { ts: threadTs };
+    const wanted = { channel, ...thread, oldest, inclusive: false, limit: PAGE_MESSAGES, cursor };
+    const page = await readPage(
+      () => readMessages(client, wanted, { signal, whenPutOff: 'throw' }),
+      pages,
+      deps,
+      signal,
     );
-    yield* page.messages;
+    messages.push(...page.messages);
     cursor = page.nextCursor;
-    if (cursor === null) return;
+    if (cursor === null) break;
   }
-  throw new GatewayError('SLACK_UNAVAILABLE', {
-    message: 'A thread holds more missed messages than are read.',
-    details: { app: app.slug, channel, threadTs, pages: MAX_PAGES },
-  });
+  if (cursor !== null) {
+    deps.log.error(
+      { app: app.slug, channel, pages: MAX_PAGES },
+      'a conversation holds more missed messages than are read',
+    );
+  }
+  return messages.sort((a, b) => (a.ts < b.ts ? -1 : 1));
+}
+
+async function readPage(
+  read: () => Promise<MessagePage>,
+  pages: number,
+  { mode, pace }: CatchUpDeps,
+  signal: AbortSignal,
+): Promise<MessagePage> {
+  for (let tries = 1; ; tries += 1) {
+    await pace(signal);
+    try {
+      return await read();
+    } catch (error) {
+      if (signal.aborted || !(error instanceof GatewayError)) throw error;
+      const isStrict = isGatewayError(error, 'SLACK_RATE_LIMITED') && (error.retryAfterMs ?? 0) >= STRICT_RETRY_MS;
+      if (isStrict && mode === 'auto' && pages === 0) throw new StrictLimit();
+      if (!error.retryable || tries >= MAX_TRIES) throw error;
+    }
+  }
 }

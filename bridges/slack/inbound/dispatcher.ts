@@ -47,8 +47,8 @@ export interface DispatcherDeps {
   readonly onReaction: ReactionHandler;
   readonly surfaces: Surfaces;
   readonly out: SlackOut;
-  /** Slack dropped deliveries of this app: what bound threads missed is looked for. */
-  readonly catchUp: (slug: string) => void;
+  /** Slack dropped events of this app for a minute, in seconds since the epoch: what was missed is looked for. */
+  readonly eventsDropped: (slug: string, minute: number | null) => void;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -149,7 +149,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
         return DONE;
       case 'rate_limited':
         log.error({ app: installation.app.slug }, 'Slack dropped events of this workspace for a minute');
-        deps.catchUp(installation.app.slug);
+        deps.eventsDropped(installation.app.slug, delivery.minute);
         return DONE;
       case 'command':
       case 'shortcut':
