@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { BandMemories, WireRecord } from './band-rest.js';
 import { dataOf } from './answers.js';
-import { badAnswer, path, per, type Transport } from './transport.js';
+import { badAnswer, creating, marking, path, reading, type Transport } from './transport.js';
 
 const recordSchema = z.record(z.string(), z.unknown());
 const listSchema = z.looseObject({ data: z.array(recordSchema), metadata: recordSchema.nullish() });
@@ -10,7 +10,7 @@ export function createMemories(send: Transport): BandMemories {
   return {
     async list(filters = {}, call) {
       const query = plainValues(filters);
-      const answer = await send({ method: 'GET', repeat: 'transient', path: '/memories', query, ...per(call) });
+      const answer = await send(reading('/memories', query), call);
       const parsed = listSchema.safeParse(answer.json);
       if (!parsed.success) throw badAnswer(answer.request, 'there is no list', parsed.error);
       return { data: parsed.data.data, metadata: parsed.data.metadata ?? {} };
@@ -18,28 +18,23 @@ export function createMemories(send: Transport): BandMemories {
 
     async store(memory, call) {
       const body = { memory };
-      const answer = await send({ method: 'POST', repeat: 'undelivered', path: '/memories', body, ...per(call) });
+      const answer = await send(creating('/memories', body), call);
       return dataOf(answer, recordSchema);
     },
 
     async get(memoryId, call) {
-      const answer = await send({
-        method: 'GET',
-        repeat: 'transient',
-        path: path`/memories/${memoryId}`,
-        ...per(call),
-      });
+      const answer = await send(reading(path`/memories/${memoryId}`), call);
       return dataOf(answer, recordSchema);
     },
 
     async supersede(memoryId, call) {
       const where = path`/memories/${memoryId}/supersede`;
-      return dataOf(await send({ method: 'POST', repeat: 'transient', path: where, ...per(call) }), recordSchema);
+      return dataOf(await send(marking(where), call), recordSchema);
     },
 
     async archive(memoryId, call) {
       const where = path`/memories/${memoryId}/archive`;
-      return dataOf(await send({ method: 'POST', repeat: 'transient', path: where, ...per(call) }), recordSchema);
+      return dataOf(await send(marking(where), call), recordSchema);
     },
   };
 }

@@ -18,7 +18,7 @@ import { cursorPageOf, dataOf, pageOf, rowsOf } from './answers.js';
 import type { BandRest, CallOptions, MarkResult } from './band-rest.js';
 import { createContacts } from './contacts.js';
 import { createMemories } from './memories.js';
-import { badAnswer, createTransport, path, per, type Transport } from './transport.js';
+import { badAnswer, createTransport, creating, marking, path, reading, type Transport } from './transport.js';
 
 export interface RestClientOptions {
   /** e.g. `https://app.band.ai`; a trailing slash is dropped. */
@@ -61,108 +61,89 @@ export function createRestClient(options: RestClientOptions): BandRest {
 
   return {
     async getMe(call) {
-      return dataOf(await send({ ...reading, path: '/me', ...per(call) }), agentMeSchema);
+      return dataOf(await send(reading('/me'), call), agentMeSchema);
     },
 
     async listPeers({ notInChat, page, pageSize, ...call } = {}) {
       const query = { not_in_chat: notInChat, page, page_size: pageSize };
-      return pageOf(
-        await send({ ...reading, path: '/peers', query, ...per(call) }),
-        peerSchema,
-        { page, pageSize },
-        log,
-      );
+      return pageOf(await send(reading('/peers', query), call), peerSchema, { page, pageSize }, log);
     },
 
     async listChats({ page, pageSize, ...call } = {}) {
       const query = { page, page_size: pageSize };
-      const answer = await send({ ...reading, path: '/chats', query, ...per(call) });
-      return pageOf(answer, chatRoomSchema, { page, pageSize }, log);
+      return pageOf(await send(reading('/chats', query), call), chatRoomSchema, { page, pageSize }, log);
     },
 
     async createChat({ title, taskId } = {}, call) {
       const chat = { ...(title === undefined ? {} : { title }), ...(taskId === undefined ? {} : { task_id: taskId }) };
-      return dataOf(await send({ ...creating, path: '/chats', body: { chat }, ...per(call) }), chatRoomSchema);
+      return dataOf(await send(creating('/chats', { chat }), call), chatRoomSchema);
     },
 
     async getChat(roomId, call) {
-      return dataOf(await send({ ...reading, path: path`/chats/${roomId}`, ...per(call) }), chatRoomSchema);
+      return dataOf(await send(reading(path`/chats/${roomId}`), call), chatRoomSchema);
     },
 
     async renameChat(roomId, title, call) {
-      const body = { chat: { title } };
-      const answer = await send({ ...marking, method: 'PATCH', path: path`/chats/${roomId}`, body, ...per(call) });
-      return dataOf(answer, chatRoomSchema);
+      const renaming = { ...marking(path`/chats/${roomId}`, { chat: { title } }), method: 'PATCH' } as const;
+      return dataOf(await send(renaming, call), chatRoomSchema);
     },
 
     async listMessages(roomId, { status, cursor, limit, sortOrder, ...call } = {}) {
       const query = { status, cursor, limit, sort_order: sortOrder };
-      const answer = await send({ ...reading, path: path`/chats/${roomId}/messages`, query, ...per(call) });
-      return cursorPageOf(answer, chatMessageSchema, log);
+      return cursorPageOf(await send(reading(path`/chats/${roomId}/messages`, query), call), chatMessageSchema, log);
     },
 
     async postMessage(roomId, { content, mentions }, call) {
-      const body = { message: { content, mentions } };
-      const answer = await send({ ...creating, path: path`/chats/${roomId}/messages`, body, ...per(call) });
+      const message = { content, mentions };
+      const answer = await send(creating(path`/chats/${roomId}/messages`, { message }), call);
       const sent = dataOf(answer, messageSentSchema);
       if (!sent.success) throw badAnswer(answer.request, 'success is false');
       return sent;
     },
 
     async nextMessage(roomId, call) {
-      const answer = await send({ ...reading, path: path`/chats/${roomId}/messages/next`, ...per(call) });
+      const answer = await send(reading(path`/chats/${roomId}/messages/next`), call);
       return answer.status === 204 ? null : dataOf(answer, chatMessageSchema);
     },
 
-    async markProcessing(roomId, messageId, call) {
-      return mark(send, path`/chats/${roomId}/messages/${messageId}/processing`, undefined, call);
-    },
-    async markProcessed(roomId, messageId, call) {
-      return mark(send, path`/chats/${roomId}/messages/${messageId}/processed`, undefined, call);
-    },
-    async markFailed(roomId, messageId, error, call) {
-      return mark(send, path`/chats/${roomId}/messages/${messageId}/failed`, { error }, call);
-    },
+    markProcessing: (roomId, messageId, call) => mark(send, { roomId, messageId, state: 'processing' }, call),
+    markProcessed: (roomId, messageId, call) => mark(send, { roomId, messageId, state: 'processed' }, call),
+    markFailed: (roomId, messageId, error, call) => mark(send, { roomId, messageId, state: 'failed', error }, call),
 
     async postEvent(roomId, { content, messageType, metadata }, call) {
-      const event = { content, message_type: messageType, ...(metadata === undefined ? {} : { metadata }) };
-      const answer = await send({ ...creating, path: path`/chats/${roomId}/events`, body: { event }, ...per(call) });
+      const event = { content, message_type: messageType, metadata };
+      const answer = await send(creating(path`/chats/${roomId}/events`, { event }), call);
       const created = dataOf(answer, eventCreatedSchema);
       if (!created.success) throw badAnswer(answer.request, 'success is false');
       return created;
     },
 
     async getContext(roomId, { cursor, limit, ...call } = {}) {
-      const answer = await send({
-        ...reading,
-        path: path`/chats/${roomId}/context`,
-        query: { cursor, limit },
-        ...per(call),
-      });
+      const answer = await send(reading(path`/chats/${roomId}/context`, { cursor, limit }), call);
       return cursorPageOf(answer, chatMessageSchema, log);
     },
 
     async listParticipants(roomId, call) {
-      const answer = await send({ ...reading, path: path`/chats/${roomId}/participants`, ...per(call) });
+      const answer = await send(reading(path`/chats/${roomId}/participants`), call);
       return rowsOf(answer, chatParticipantSchema, log).rows;
     },
 
     async addParticipant(roomId, { participantId, role }, call) {
-      const body = { participant: { participant_id: participantId, ...(role === undefined ? {} : { role }) } };
-      const answer = await send({ ...marking, path: path`/chats/${roomId}/participants`, body, ...per(call) });
+      const participant = { participant_id: participantId, role };
+      const answer = await send(marking(path`/chats/${roomId}/participants`, { participant }), call);
       return dataOf(answer, chatParticipantSchema);
     },
 
     async removeParticipant(roomId, participantId, call) {
-      const where = path`/chats/${roomId}/participants/${participantId}`;
-      return dataOf(await send({ ...marking, method: 'DELETE', path: where, ...per(call) }), chatParticipantSchema);
+      const removing = { ...marking(path`/chats/${roomId}/participants/${participantId}`), method: 'DELETE' } as const;
+      return dataOf(await send(removing, call), chatParticipantSchema);
     },
 
     async reportActivity(roomId, working, { signal, timeoutMs = ACTIVITY_DEADLINE_MS } = {}) {
       const where = path`/chats/${roomId}/activity`;
       try {
         await withDeadline(clock, timeoutMs, signal, async (within) => {
-          await send({ method: 'POST', path: where, body: { working }, repeat: 'never', signal: within });
+          await send({ method: 'POST', path: where, body: { working }, repeat: 'never' }, { signal: within });
         });
       } catch (error) {
         if (!isGatewayError(error, 'DEADLINE_EXCEEDED')) throw error;
@@ -175,15 +156,21 @@ export function createRestClient(options: RestClientOptions): BandRest {
   };
 }
 
-const reading = { method: 'GET', repeat: 'transient' } as const;
-/** Calls that may be made twice without harm. */
-const marking = { method: 'POST', repeat: 'transient' } as const;
-/** Calls that would create a second thing. */
-const creating = { method: 'POST', repeat: 'undelivered' } as const;
+interface Mark {
+  readonly roomId: string;
+  readonly messageId: string;
+  readonly state: 'processing' | 'processed' | 'failed';
+  readonly error?: string;
+}
 
 /** 204 says that the agent is stopped in the room; anything but an accepted 200 is no mark. */
-async function mark(send: Transport, where: string, body: unknown, call?: CallOptions): Promise<MarkResult> {
-  const answer = await send({ ...marking, path: where, body, ...per(call) });
+async function mark(
+  send: Transport,
+  { roomId, messageId, state, error }: Mark,
+  call?: CallOptions,
+): Promise<MarkResult> {
+  const body = error === undefined ? undefined : { error };
+  const answer = await send(marking(path`/chats/${roomId}/messages/${messageId}/${state}`, body), call);
   if (answer.status === 204) return { kind: 'stopped' };
   const status = dataOf(answer, messageStatusSchema);
   if (!status.success) throw badAnswer(answer.request, 'success is false');

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Clock } from '../../base/clock.js';
 import { backoffMs } from '../../base/backoff.js';
 import { GatewayError, isGatewayError } from '../../base/errors.js';
+import { isUuid } from '../../base/ids.js';
 import type { Logger } from '../../base/log.js';
 import type { Metrics } from '../../base/metrics.js';
 import { networkFault } from '../network-error.js';
@@ -15,16 +16,16 @@ export interface RestRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Below `/api/v1/agent`, made by {@link path}. */
   readonly path: string;
-  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly query?: RestQuery | undefined;
   readonly body?: unknown;
   /**
    * When a failed call is made again. `transient`: after any passing fault. `undelivered`: only when it certainly had
    * no effect. `never`.
    */
   readonly repeat: 'transient' | 'undelivered' | 'never';
-  readonly signal?: AbortSignal | undefined;
-  readonly retries?: number | undefined;
 }
+
+type RestQuery = Readonly<Record<string, string | number | undefined>>;
 
 /** A 2xx answer. `json` is undefined when there was no body. */
 export interface RestAnswer {
@@ -49,9 +50,10 @@ interface TransportOptions {
   readonly maxAnswerBytes: number;
 }
 
-export type Transport = (request: RestRequest) => Promise<RestAnswer>;
+export type Transport = (request: RestRequest, call?: CallOptions) => Promise<RestAnswer>;
 
 const AGENT_API = '/api/v1/agent';
+const SUCCESS = { outcome: 'ok' } as const;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
 
@@ -73,16 +75,30 @@ const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ET
  * @throws {GatewayError} `BAND_INVALID` for an id that no segment can be
  */
 export function path(words: TemplateStringsArray, ...ids: string[]): string {
-  return words.reduce((joined, word, i) => {
-    const id = ids[i - 1] ?? '';
-    if (/^\.*$/.test(id)) throw new GatewayError('BAND_INVALID', { message: 'An id is empty or not an id.' });
-    return joined + encodeURIComponent(id) + word;
-  });
+  let joined = words[0] ?? '';
+  for (const [at, id] of ids.entries()) joined += segment(id) + (words[at + 1] ?? '');
+  return joined;
 }
 
-/** The options of one call, as the transport takes them. */
-export function per(call: CallOptions = {}): { signal: AbortSignal | undefined; retries: number | undefined } {
-  return { signal: call.signal, retries: call.retries };
+function segment(id: string): string {
+  // What all ids of the platform are, and nothing to encode.
+  if (isUuid(id)) return id;
+  if (/^\.*$/.test(id)) throw new GatewayError('BAND_INVALID', { message: 'An id is empty or not an id.' });
+  return encodeURIComponent(id);
+}
+
+export function reading(where: string, query?: RestQuery): RestRequest {
+  return { method: 'GET', path: where, query, body: undefined, repeat: 'transient' };
+}
+
+/** A call that may be made twice without harm. */
+export function marking(where: string, body?: unknown): RestRequest {
+  return { method: 'POST', path: where, query: undefined, body, repeat: 'transient' };
+}
+
+/** A call that would create a second thing. */
+export function creating(where: string, body: unknown): RestRequest {
+  return { method: 'POST', path: where, query: undefined, body, repeat: 'undelivered' };
 }
 
 /** One HTTP call to Band: sends, reads within limits, repeats by the rules of {@link RestRequest.repeat}. */
@@ -97,16 +113,15 @@ export function createTransport(options: TransportOptions): Transport {
     ['code'],
   );
 
-  return async (request) => {
-    const retries = request.retries ?? options.retries;
+  return async (request, { signal, retries = options.retries } = {}) => {
     for (let tries = 1; ; tries += 1) {
-      request.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       try {
-        const answer = await attempt(request, target, options);
-        callsTotal.inc({ outcome: 'ok' });
+        const answer = await attempt(request, signal, target, options);
+        callsTotal.inc(SUCCESS);
         return answer;
       } catch (error) {
-        if (request.signal?.aborted) throw request.signal.reason;
+        if (signal?.aborted) throw signal.reason;
         const failure = error as GatewayError;
         callsTotal.inc({ outcome: failure.code });
         if (tries > retries || !mayRepeat(failure, request)) throw failure;
@@ -118,7 +133,7 @@ export function createTransport(options: TransportOptions): Transport {
             : askedMs * (1 + 0.1 * options.random()); // never before the time that was asked for
         retriesTotal.inc({ code: failure.code });
         options.log.debug({ ...failure.details, code: failure.code, tries, waitMs }, 'band call will be repeated');
-        await options.clock.sleep(waitMs, request.signal);
+        await options.clock.sleep(waitMs, signal);
       }
     }
   };
@@ -151,6 +166,7 @@ function targetOf({ baseUrl, apiKey }: TransportOptions): Target {
 /** Sends once. Throws GatewayErrors only. */
 async function attempt(
   request: RestRequest,
+  signal: AbortSignal | undefined,
   { origin, prefix, headers }: Target,
   options: TransportOptions,
 ): Promise<RestAnswer> {
@@ -168,7 +184,7 @@ async function attempt(
         headersTimeout: options.headersTimeoutMs,
         bodyTimeout: options.bodyTimeoutMs,
       },
-      signal: request.signal,
+      signal,
       maxAnswerBytes: options.maxAnswerBytes,
       tooLarge: () => badAnswer(name, `the body is larger than ${options.maxAnswerBytes} bytes`),
     });
