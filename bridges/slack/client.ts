@@ -26,6 +26,8 @@ export interface SlackCallOptions {
   readonly whenPutOff?: 'wait' | 'throw';
   /** Asked by a paced client when the call's turn has come; false: `SLACK_SUPERSEDED`, and nothing is sent. */
   readonly isStillWanted?: (() => boolean) | undefined;
+  /** Awaited when the call's turn has come, each time before the request leaves; its failure is the call's. */
+  readonly beforeSending?: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -91,9 +93,10 @@ export function createSlackClient(options: SlackClientOptions): SlackClient {
   const limited = metrics.counter('slack_ratelimited_total', 'Web API calls that Slack put off', ['method']);
 
   return {
-    async call(method, args, { signal } = {}) {
+    async call(method, args, { signal, beforeSending } = {}) {
       if (closing.signal.aborted)
         throw new GatewayError('SLACK_UNREACHABLE', { details: { method, reason: 'closed' } });
+      await beforeSending?.();
       const begun = performance.now();
       try {
         const answer = (await abortable(web.apiCall(method, { ...args }), signal)) as unknown as SlackAnswer;

@@ -2,6 +2,17 @@ import { z } from 'zod';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 
+const unsureSchema = z.object({
+  /** The piece. */
+  path: z.string(),
+  /** When its sending was begun, milliseconds since the epoch. */
+  begunAt: z.number(),
+  /** From when on it shows if Slack has taken it; null while it is being sent. */
+  landedBy: z.number().nullable(),
+});
+/** A piece of which nobody knows whether Slack has taken it. */
+export type Unsure = z.infer<typeof unsureSchema>;
+
 const noteSchema = z.object({
   /** Tries that failed with an answer that may be followed by another try. */
   tries: z.number(),
@@ -19,6 +30,10 @@ const noteSchema = z.object({
   rootTs: z.string().nullable(),
   /** The file of an upload in progress. */
   fileId: z.string().nullable(),
+  /** On disk before the piece is sent: what is found here after a crash is looked for. */
+  unsure: unsureSchema.nullable().default(null),
+  /** Since when a look-up fails; null when the last one did not. */
+  lookingSince: z.number().nullable().default(null),
 });
 
 const PAGE = 500;
@@ -35,6 +50,8 @@ export const freshNote = (): Note => ({
   place: 'thread',
   rootTs: null,
   fileId: null,
+  unsure: null,
+  lookingSince: null,
 });
 
 /** The notes of records that are not simply written: parts of a long reply, remedies tried, files on their way. */
@@ -59,7 +76,7 @@ export class Notes {
   /** A record that was given up may be tried again later: what Slack has taken stays known, remedies may be tried anew. */
   renew(id: string, note: Note): StoreChange {
     const tried = note.tried.filter((remedy) => remedy === 'named');
-    const renewed: Note = { ...note, tries: 0, since: null, tried };
+    const renewed: Note = { ...note, tries: 0, since: null, tried, lookingSince: null };
     return { kind: 'put', key: this.#key(id), value: toBytes(renewed) };
   }
 

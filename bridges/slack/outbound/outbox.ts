@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { childSignal, deferred, type Deferred } from '../../../src/base/async.js';
 import { BoundedMap } from '../../../src/base/bounded.js';
 import type { CancelTimer, Clock } from '../../../src/base/clock.js';
@@ -12,9 +11,11 @@ import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { slackKey } from '../conversation.js';
 import { FAULT_ROWS } from '../fault-table.js';
 import type { DeadEnd, WriteEnd } from './faults.js';
-import { copyRule, digest, jobSchema, laneOf, NOBODY, referenceOf, type Job } from './jobs.js';
+import { jobSchema, laneOf, referenceOf, type Job } from './jobs.js';
+import { TooEarly } from './landing.js';
 import type { OutboundMeters } from './meters.js';
 import type { Notes } from './notes.js';
+import { previewItem, roomErrorItem, tellItem } from './outbox-items.js';
 import type { ThreadRef } from './port.js';
 import type { Claim, Tells } from './tells.js';
 
@@ -217,6 +218,10 @@ export class Outbox {
           return await this.#giveUp(record, end, end.preview);
       }
     } catch (error) {
+      if (error instanceof TooEarly) {
+        this.#postpone(record.lane);
+        return { kind: 'wait', afterMs: error.afterMs };
+      }
       if (!child.signal.aborted && !isGatewayError(error)) {
         log.error({ err: error, id: record.id }, 'a write into Slack met a defect');
         this.#crashes.set(record.id, (this.#crashes.get(record.id) ?? 0) + 1);
@@ -366,34 +371,4 @@ export class Outbox {
       return true;
     },
   };
-}
-
-function tellItem(thread: ThreadRef, text: string, direct: boolean): QueueItem<Job> {
-  const userId = thread.askerId ?? '';
-  const body: Job = { kind: 'ephemeral', thread, userId, text, buttons: [], direct, response: null };
-  return { id: `tell:${randomUUID()}`, lane: laneOf(body), body };
-}
-
-/** @param name - one name is told once */
-export function roomErrorItem(
-  thread: ThreadRef,
-  name: string,
-  error: { readonly text: string; readonly slackError: string; readonly ref: string },
-): QueueItem<Job> {
-  const body: Job = { kind: 'room_error', thread, ...error };
-  return { id: `room:${digest(name)}`, lane: `room_error:${slackKey(thread)}`, body };
-}
-
-function previewItem(thread: ThreadRef, id: string, markdown: string): QueueItem<Job> {
-  const body: Job = {
-    kind: 'post',
-    thread,
-    post: 'reply',
-    markdown,
-    mentions: copyRule(NOBODY),
-    speaker: null,
-    buttons: [],
-    broadcast: false,
-  };
-  return { id: `preview:${digest(id)}`, lane: laneOf(body), body };
 }

@@ -4,25 +4,16 @@ import type { Counter } from '../../../src/base/metrics.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { markdownToMrkdwn, type Guard } from '../convert/index.js';
 import type { Reshape } from '../errors.js';
-import { postMessage } from '../web-methods.js';
 import { permalinkOf } from './compose.js';
 import { once, withTeam, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
 import { mentionPolicy, type PostJob } from './jobs.js';
-import { lookUp, type FoundPosts, type LookUpPlace } from './look-up.js';
+import type { LookUpPlace } from './look-up.js';
 import type { Note, Notes } from './notes.js';
 import { halvingsOf, MOST_HALVINGS, rootPath } from './pieces.js';
+import type { PostOnce } from './post-once.js';
 import type { ThreadRef } from './port.js';
 import type { Relocation } from './relocation.js';
-import {
-  keyOf,
-  postArguments,
-  sentTs,
-  stepsOf,
-  textOf,
-  type MessageStep,
-  type PostOptions,
-  type Step,
-} from './post-steps.js';
+import { keyOf, postArguments, sentTs, stepsOf, textOf, type PostOptions, type Step } from './post-steps.js';
 import { sendFile, type SendFileDeps } from './send-file.js';
 
 export interface PostResult {
@@ -36,9 +27,9 @@ export interface PostWriterDeps {
   readonly notes: Notes;
   readonly places: Relocation;
   readonly log: Logger;
-  readonly ambiguous: Counter;
+  readonly postOnce: PostOnce;
   readonly fallbacks: Counter;
-  readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl'>;
+  readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl' | 'landing' | 'clock'>;
   readonly ready: Ready;
 }
 
@@ -50,12 +41,9 @@ interface SendContext {
   readonly isFirst: boolean;
 }
 
-/** Tries after which a look-up that fails is not waited for any longer. */
-const LOOK_UPS = 3;
-
 /**
- * Writes one reply: its steps in order, each once. What an earlier try may have written is looked for before it is
- * written again; what Slack refuses is given another form, once each.
+ * Writes one reply: its steps in order, each once, see {@link PostOnce}; what Slack refuses is given another form, once
+ * each.
  */
 export function createPostWriter(deps: PostWriterDeps) {
   const { desk, notes, places, options, log } = deps;
@@ -68,7 +56,6 @@ export function createPostWriter(deps: PostWriterDeps) {
   return async function write(record: QueueRecord<PostJob>, signal: AbortSignal): Promise<WriteEnd<PostResult>> {
     const { body: job, id } = record;
     const note = await notes.get(id);
-    const earlier = record.maybeDelivered ? new Earlier(deps.ambiguous) : null;
     let steps: readonly Step[] = [];
     let formOfSteps = '';
     for (;;) {
@@ -86,7 +73,7 @@ export function createPostWriter(deps: PostWriterDeps) {
       if (!step) return { kind: 'sent', result: resultOf(job, note, steps, install, place) };
       try {
         const isFirst = step === steps[0];
-        note.sent[step.path] = await send(step, { record, note, install, place, isFirst }, earlier, signal);
+        note.sent[step.path] = await send(step, { record, note, install, place, isFirst }, signal);
         if (step !== steps.at(-1)) await notes.put(id, note);
       } catch (error) {
         const method = methodOf(error) ?? 'chat.postMessage';
@@ -104,9 +91,9 @@ export function createPostWriter(deps: PostWriterDeps) {
   };
 
   /** @returns the message's `ts`, or the file's id */
-  async function send(step: Step, context: SendContext, earlier: Earlier | null, signal: AbortSignal): Promise<string> {
+  async function send(step: Step, context: SendContext, signal: AbortSignal): Promise<string> {
     const { record, note, install, place, isFirst } = context;
-    const { id, body: job, putAt } = record;
+    const { id, body: job } = record;
     if (step.kind === 'file') {
       const file = {
         name: step.name,
@@ -119,8 +106,6 @@ export function createPostWriter(deps: PostWriterDeps) {
       note.fileId = null;
       return fileId;
     }
-    const found = earlier ? await earlier.find(() => look(install, place, putAt, note, signal), context, step) : null;
-    if (found !== null) return await landed(job, note, place, found, id);
     const args = postArguments(step, options, {
       id,
       job,
@@ -130,27 +115,20 @@ export function createPostWriter(deps: PostWriterDeps) {
       isFirst,
       mayName: mayName(job, install),
     });
-    const { ts } = await postMessage(install.client, args, { signal });
+    const ts = await deps.postOnce(
+      {
+        id,
+        note,
+        path: step.path,
+        key: keyOf(id, step),
+        text: textOf(step),
+        args,
+        install,
+        place: () => Promise.resolve(place),
+      },
+      signal,
+    );
     return await landed(job, note, place, ts, id);
-  }
-
-  /** What an earlier try left; `unknown` when nobody can tell. */
-  async function look(
-    install: OutInstallation,
-    place: LookUpPlace,
-    fromMs: number,
-    note: Note,
-    signal: AbortSignal,
-  ): Promise<FoundPosts | 'unknown'> {
-    try {
-      return await lookUp(install.client, place, fromMs, signal);
-    } catch (error) {
-      // Without a connection the post would fail as well, and what fails for a moment may tell the truth the next.
-      const isPassing = isGatewayError(error) && error.retryable && note.tries < LOOK_UPS;
-      if (signal.aborted || isPassing || isGatewayError(error, 'SLACK_UNREACHABLE')) throw error;
-      log.warn({ err: error, channel: place.channel }, 'own posts could not be looked up');
-      return 'unknown';
-    }
   }
 
   function placeOf({ thread }: PostJob, note: Note): LookUpPlace {
@@ -258,33 +236,6 @@ export function createPostWriter(deps: PostWriterDeps) {
     deps.fallbacks.inc({ from: 'part', to, cause });
     note.reshaped[step.source === null ? rootPath(note.reshaped) : step.path] = to;
     return true;
-  }
-}
-
-/** What an earlier try of a record may have written, asked for once and counted. */
-class Earlier {
-  readonly #ambiguous: Counter;
-  #found: FoundPosts | 'unknown' | null = null;
-  #counted = false;
-
-  constructor(ambiguous: Counter) {
-    this.#ambiguous = ambiguous;
-  }
-
-  /** @returns null for a step that is not there, or of which nobody can tell */
-  async find(
-    look: () => Promise<FoundPosts | 'unknown'>,
-    { record, note, install }: SendContext,
-    step: MessageStep,
-  ): Promise<string | null> {
-    this.#found ??= await look();
-    const found = this.#found === 'unknown' ? null : this.#found;
-    const isBare = note.tried.includes('without-metadata');
-    const byText = isBare ? found?.byText(install.botUserId, textOf(step)) : null;
-    const ts = found?.byKey(keyOf(record.id, step)) ?? byText ?? null;
-    if (!this.#counted) this.#ambiguous.inc({ resolution: ts === null ? 'resent' : 'found' });
-    this.#counted ||= ts === null;
-    return ts;
   }
 }
 

@@ -1,8 +1,10 @@
 import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
-import { GatewayError } from '../../../src/base/errors.js';
+import type { Clock } from '../../../src/base/clock.js';
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { SlackClient } from '../client.js';
 import { withinTime } from '../slack-fetch.js';
+import type { Landing } from './landing.js';
 import type { LookUpPlace } from './look-up.js';
 import type { Note } from './notes.js';
 
@@ -19,12 +21,19 @@ export interface SendFileDeps {
   readonly dispatcher: Dispatcher | undefined;
   /** The configured Web API address, whose host is trusted as well. */
   readonly slackApiUrl: string | undefined;
+  readonly landing: Landing;
+  readonly clock: Clock;
   readonly note: Note;
   /** Puts the note on disk. */
   readonly save: () => Promise<void>;
 }
 
 const UPLOAD_TIMEOUT_MS = 120_000;
+/** Slack shows a file in its conversation a moment after it said so. */
+const SHARING = 'sharing';
+/** What became of a file is asked for so long; then it is uploaded anew. */
+const LOOK_FOR_MS = 5 * 60_000;
+const SHARE_METHOD = 'files.completeUploadExternal';
 const targetSchema = z.looseObject({ upload_url: z.string(), file_id: z.string() });
 const permalinkSchema = z.looseObject({ file: z.looseObject({ permalink: z.url().nullish().catch(null) }) });
 const sharesSchema = z.looseObject({
@@ -36,10 +45,11 @@ const sharesSchema = z.looseObject({
 /**
  * A file into a conversation in three steps: ask for an address, send the bytes there without the token, share it. The
  * file's id is what makes the last step repeatable: it stands in the note before, and Slack is asked what became of it
- * (S-144).
+ * (S-144), once more when an earlier request can no longer take effect.
  *
  * @returns the file's id
  * @throws {GatewayError} what the client throws; `details.method` names the step
+ * @throws {TooEarly} while an earlier last step may still take effect
  */
 export async function sendFile(
   file: FileToSend,
@@ -49,9 +59,10 @@ export async function sendFile(
 ): Promise<string> {
   const { client, note, save } = deps;
   if (note.fileId !== null) {
-    const shared = await isShared(client, note.fileId, channel, signal);
+    const shared = await isShared(note.fileId, channel, deps, signal);
     if (shared === true) return note.fileId;
     if (shared === null) note.fileId = null;
+    else if (note.unsure?.path === SHARING) deps.landing.check(note.unsure);
   }
   if (note.fileId === null) {
     const answer = await client.call(
@@ -68,18 +79,23 @@ export async function sendFile(
     }
     await putBytes(target.data.upload_url, file.bytes, deps, signal);
     note.fileId = target.data.file_id;
-    await save();
   }
-  await client.call(
-    'files.completeUploadExternal',
-    {
-      files: [{ id: note.fileId, title: file.title ?? file.name }],
-      channel_id: channel,
-      ...(threadTs === null ? {} : { thread_ts: threadTs }),
-      ...(file.comment === null ? {} : { initial_comment: file.comment }),
-    },
-    { signal },
-  );
+  const begun = deps.landing.begin(SHARING);
+  note.unsure = begun;
+  await save();
+  const share = {
+    files: [{ id: note.fileId, title: file.title ?? file.name }],
+    channel_id: channel,
+    ...(threadTs === null ? {} : { thread_ts: threadTs }),
+    ...(file.comment === null ? {} : { initial_comment: file.comment }),
+  };
+  try {
+    await client.call(SHARE_METHOD, share, { signal });
+  } catch (error) {
+    note.unsure = deps.landing.after(error, begun, SHARE_METHOD);
+    throw error;
+  }
+  note.unsure = null;
   return note.fileId;
 }
 
@@ -101,31 +117,41 @@ export async function sharedTs(
   channel: string,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const places = await sharesOf(client, file, signal);
-  return places?.flatMap((place) => place[channel] ?? [])[0]?.ts ?? null;
+  try {
+    const places = await sharesOf(client, file, signal);
+    return places?.flatMap((place) => place[channel] ?? [])[0]?.ts ?? null;
+  } catch (error) {
+    if (signal.aborted || !isGatewayError(error)) throw error;
+    return null;
+  }
 }
 
 /** Whether an earlier third step took effect; null when the file is gone or nobody can tell. */
 async function isShared(
-  client: SlackClient,
   file: string,
   channel: string,
+  { client, note, clock }: SendFileDeps,
   signal: AbortSignal,
 ): Promise<boolean | null> {
-  const places = await sharesOf(client, file, signal);
-  return places === null ? null : places.some((place) => channel in place);
+  try {
+    const places = await sharesOf(client, file, signal);
+    note.lookingSince = null;
+    return places === null ? null : places.some((place) => channel in place);
+  } catch (error) {
+    if (signal.aborted || !isGatewayError(error)) throw error;
+    note.lookingSince ??= clock.now();
+    // A second file would be worse than a late one.
+    if (error.retryable && clock.now() - note.lookingSince < LOOK_FOR_MS) throw error;
+    return null;
+  }
 }
 
 type Shares = Readonly<Record<string, readonly { readonly ts?: string | null | undefined }[]>>;
 
+/** Where Slack shows a file, by channel; null where it does not say. @throws {GatewayError} what the client throws */
 async function sharesOf(client: SlackClient, file: string, signal: AbortSignal): Promise<readonly Shares[] | null> {
-  try {
-    const parsed = sharesSchema.safeParse(await client.call('files.info', { file }, { signal }));
-    return parsed.success ? Object.values(parsed.data.file.shares ?? {}) : null;
-  } catch (error) {
-    if (signal.aborted) throw error;
-    return null;
-  }
+  const parsed = sharesSchema.safeParse(await client.call('files.info', { file }, { signal }));
+  return parsed.success ? Object.values(parsed.data.file.shares ?? {}) : null;
 }
 
 async function putBytes(

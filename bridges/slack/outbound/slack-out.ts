@@ -15,9 +15,12 @@ import { copyRule, digest, laneOf, NOBODY, referenceOf, type Job, type PostJob }
 import { outboundMeters } from './meters.js';
 import { Moves } from './moves.js';
 import { Notes } from './notes.js';
-import { NOTHING, Outbox, roomErrorItem, type Done, type Ended, type JobEnd } from './outbox.js';
+import { NOTHING, Outbox, type Done, type Ended, type JobEnd } from './outbox.js';
+import { roomErrorItem } from './outbox-items.js';
 import { Parks } from './parks.js';
 import type { ParkInfo, ReplyDraft, SentState, SlackOut, ThreadRef, UploadState } from './port.js';
+import { Landing } from './landing.js';
+import { createPostOnce } from './post-once.js';
 import { createPostWriter } from './post-writer.js';
 import { createRelocation, type RelocationDeps } from './relocation.js';
 import { ProgressBoard } from './progress.js';
@@ -85,6 +88,7 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
   const parks = await Parks.open(store, `${prefix}/parks`, clock);
   const moves = await Moves.open(store, `${prefix}/moves`, clock);
   const tells = await Tells.open(store, `${prefix}/told`, clock);
+  const landing = new Landing(clock);
   const notes = new Notes(store, `${prefix}/notes`);
   const chunks = new FileChunks(store, `${prefix}/files`);
   const outbox = await Outbox.open({
@@ -138,12 +142,13 @@ export async function createSlackOut(deps: SlackOutDeps): Promise<SlackOut> {
       if (typeof found === 'string') throw new GatewayError('SLACK_NOT_INSTALLED', { details: { cause: found } });
       return found;
     },
-    files: { dispatcher: deps.dispatcher, slackApiUrl: options.slackApiUrl },
+    files: { dispatcher: deps.dispatcher, slackApiUrl: options.slackApiUrl, landing, clock },
   };
+  const postOnce = createPostOnce({ notes, landing, clock, log, ambiguous: meters.ambiguous });
   const writePost = createPostWriter({
     ...shared,
     options,
-    ambiguous: meters.ambiguous,
+    postOnce,
     fallbacks: meters.fallbacks,
   });
   const writeUpload = createUploadWriter(shared);

@@ -81,7 +81,7 @@ export interface UploadWriterDeps {
   readonly notes: Notes;
   readonly places: Relocation;
   readonly chunks: FileChunks;
-  readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl'>;
+  readonly files: Pick<SendFileDeps, 'dispatcher' | 'slackApiUrl' | 'landing' | 'clock'>;
   ready: Ready;
 }
 

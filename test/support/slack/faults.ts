@@ -12,6 +12,8 @@ export type FaultEffect =
     }
   /** The connection breaks before the answer; `applied` says whether Slack had taken the call. */
   | { readonly kind: 'drop'; readonly applied: boolean }
+  /** Never answered, and applied once the test says so; the connection breaks at once, or stays open. */
+  | { readonly kind: 'late'; readonly until: Promise<void>; readonly connection: 'broken' | 'open' }
   /** Applied (unless it says otherwise), answered late, on the double's clock. */
   | { readonly kind: 'delay'; readonly ms: number; readonly apply?: 'before' | 'after' }
   /** Applied, then half an answer. */

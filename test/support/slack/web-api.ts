@@ -109,6 +109,13 @@ export class WebApi {
         if (fault.applied) this.#run(call, caller);
         response.destroy();
         return;
+      case 'late':
+        void fault.until.then(() => {
+          this.#run(call, caller);
+          this.#options.touched();
+        });
+        if (fault.connection === 'broken') response.destroy();
+        return;
       case 'delay':
       case 'hold': {
         const early =

@@ -43,7 +43,7 @@ describe('a reply of which nobody knows whether Slack took it', () => {
     const lab = await openOut({ metrics: figures.metrics });
     lab.slack.fault({ method: 'chat.postMessage', effect });
     await lab.reply('once');
-    await lab.pass(5_000);
+    await lab.pass(8_000);
     expect(lab.shown()).toEqual(['once']);
     expect(figures.of('slack_outbox_ambiguous_total')).toMatchObject([{ labels: { resolution: 'resent' } }]);
   });

@@ -51,7 +51,7 @@ describe('a file to Slack', () => {
     const lab = await openOut();
     lab.slack.fault({ method: 'files.completeUploadExternal', effect });
     const state = upload(lab, 'hello', 30_000);
-    await lab.pass(5_000);
+    await lab.pass(8_000);
     expect(shared(lab)).toHaveLength(1);
     expect(await state).toMatchObject({ state: 'sent', fileId: lab.slack.files()[0]!.id });
     expect(lab.slack.files()).toHaveLength(1);

@@ -91,12 +91,14 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
     metrics,
     ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
   });
-  let pending = 0;
+  /** Calls of the writing side that was opened last: what a former one waits for is nobody's affair. */
+  let pending = { calls: 0 };
   const counted: SlackClient = {
     ...raw,
     call: (method, args, callOptions) => {
-      pending += 1;
-      return raw.call(method, args, callOptions).finally(() => (pending -= 1));
+      const own = pending;
+      own.calls += 1;
+      return raw.call(method, args, callOptions).finally(() => (own.calls -= 1));
     },
   };
   const freshClient = () =>
@@ -172,12 +174,15 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
     thread,
     installation,
     freshClient,
-    reopen: open,
+    reopen: async () => {
+      pending = { calls: 0 };
+      return await open();
+    },
     reply: (markdown, more = {}) => out.reply(thread, { id: `reply-${(ids += 1)}`, markdown, kind: 'reply', ...more }),
     async pass(ms, stepMs = 250) {
       for (let left = ms; left > 0; left -= stepMs) {
         await clock.advance(Math.min(stepMs, left));
-        await ioSettled(acme, () => pending);
+        await ioSettled(acme, () => pending.calls);
       }
     },
     shown: () => slack.botMessages(general, said.ts).map((one) => one.shown),
