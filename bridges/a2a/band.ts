@@ -5,7 +5,15 @@ import type { BandRest } from '../../src/platform/rest/band-rest.js';
 /** The platform calls that this bridge makes. */
 export type BandCalls = Pick<
   BandRest,
-  'getMe' | 'listPeers' | 'listChats' | 'createChat' | 'addParticipant' | 'postEvent' | 'postMessage' | 'getContext'
+  | 'getMe'
+  | 'listPeers'
+  | 'listChats'
+  | 'createChat'
+  | 'listParticipants'
+  | 'addParticipant'
+  | 'postEvent'
+  | 'postMessage'
+  | 'getContext'
 >;
 
 /** Band must have been out of reach this long before new work is refused. */
@@ -78,6 +86,7 @@ export function watchedCalls(rest: BandCalls, health: BandHealth): BandCalls {
     listPeers: (...args) => watched(rest.listPeers(...args)),
     listChats: (...args) => watched(rest.listChats(...args)),
     createChat: (...args) => watched(rest.createChat(...args)),
+    listParticipants: (...args) => watched(rest.listParticipants(...args)),
     addParticipant: (...args) => watched(rest.addParticipant(...args)),
     postEvent: (...args) => watched(rest.postEvent(...args)),
     postMessage: (...args) => watched(rest.postMessage(...args)),

@@ -68,6 +68,11 @@ export class Contexts {
     return context;
   }
 
+  /** Whether a room is a context's. */
+  async knowsRoom(roomId: string): Promise<boolean> {
+    return this.#rooms.has(roomId) || (await this.#keyOfRoom(roomId)) !== null;
+  }
+
   /** Another hold of a context that is held already. */
   retain(context: Context): void {
     const held = this.#held.get(context.key);

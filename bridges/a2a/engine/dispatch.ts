@@ -5,19 +5,16 @@ import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { BandCalls } from '../band.js';
 import type { PublishedPeer } from '../peers/directory.js';
-import type { Context, Contexts } from './contexts.js';
+import type { Context } from './contexts.js';
 import { readForward } from './delivery.js';
 import { TaskFailure, type Reason } from './reasons.js';
 import { ownerTag } from './records.js';
+import { RoomOpener, type RoomOpenerDeps } from './room-opener.js';
 
-export interface DispatchDeps {
+export interface DispatchDeps extends RoomOpenerDeps {
   readonly rest: BandCalls;
-  readonly contexts: Contexts;
   readonly clock: Clock;
-  readonly selfId: string;
   readonly deadlineMs: number;
-  /** Template of the titles of new rooms; undefined for none. */
-  readonly roomTitle: string | undefined;
   readonly random: () => number;
 }
 
@@ -30,6 +27,8 @@ export interface Post {
   readonly text: string;
   /** It may stand in the room already: an earlier process may have posted it. */
   readonly lookFirst: boolean;
+  /** When its task was taken in. */
+  readonly acceptedAt: number;
   /** False as soon as nobody wants it posted any more. */
   readonly stillWanted: () => boolean;
   /** Told when the message may stand in the room, and when it certainly does not after all. */
@@ -96,10 +95,12 @@ export interface MarkerMetadata {
  */
 export class Dispatcher {
   readonly #deps: DispatchDeps;
-  readonly #rooms = new KeyedLock();
+  readonly #contexts = new KeyedLock();
+  readonly #rooms: RoomOpener;
 
   constructor(deps: DispatchDeps) {
     this.#deps = deps;
+    this.#rooms = new RoomOpener(deps);
   }
 
   /**
@@ -116,7 +117,6 @@ export class Dispatcher {
       if (error instanceof TaskFailure) throw error;
       if (signal.aborted) throw error;
       const reason = reasonOf(error);
-      if (reason === null) throw error;
       throw progress.mayStand ? new UncertainPost(reason, { cause: error }) : new TaskFailure(reason, { cause: error });
     }
   }
@@ -156,7 +156,7 @@ export class Dispatcher {
 
   async #postSteps(post: Post, progress: Progress, signal: AbortSignal): Promise<Posted> {
     const { context, peer } = post;
-    const roomId = await this.#room(context, peer, signal);
+    const roomId = await this.#room(post, signal);
     post.onRoom(roomId);
     let found = post.lookFirst ? await this.#tries(signal, () => this.#look(post, roomId, signal)) : NOTHING;
     if (found.bandMessageId !== null) return { kind: 'posted', bandMessageId: found.bandMessageId };
@@ -198,23 +198,31 @@ export class Dispatcher {
     return { kind: 'posted', bandMessageId: found.bandMessageId, peerLeft };
   }
 
-  #room(context: Context, peer: PublishedPeer, signal: AbortSignal): Promise<string> {
-    const known = context.record.roomId;
-    if (known !== null) return Promise.resolve(known);
-    return this.#rooms.hold(
-      context.key,
-      async () => {
-        const meanwhile = context.record.roomId;
-        if (meanwhile !== null) return meanwhile;
-        const title = titleOf(this.#deps.roomTitle, peer.name, context.record.contextId);
-        const room = await this.#tries(signal, () =>
-          this.#deps.rest.createChat(title === '' ? {} : { title }, { signal }),
-        );
-        await this.#deps.contexts.bindRoom(context, room.id);
-        return room.id;
-      },
-      signal,
-    );
+  async #room(post: Post, signal: AbortSignal): Promise<string> {
+    const { context } = post;
+    if (context.record.roomId === null) {
+      await this.#contexts.hold(context.key, () => this.#openRoom(post, signal), signal);
+    }
+    const { roomId } = context.record;
+    // It was bound a moment ago; who closes rooms may be faster.
+    if (roomId === null) throw new TaskFailure('ROOM_CLOSED');
+    return roomId;
+  }
+
+  /** Makes a room, after a look for one that an earlier call may have made without being told so. */
+  async #openRoom({ context, peer, lookFirst, acceptedAt }: Post, signal: AbortSignal): Promise<void> {
+    let mayStandSince = lookFirst ? acceptedAt : null;
+    await this.#tries(signal, async () => {
+      if (context.record.roomId !== null) return;
+      if (mayStandSince !== null && (await this.#rooms.takeLost(context, mayStandSince, signal))) return;
+      const begun = this.#deps.clock.now();
+      try {
+        await this.#rooms.open(context, peer.name, signal);
+      } catch (error) {
+        if (isGatewayError(error) && !error.undelivered) mayStandSince ??= begun;
+        throw error;
+      }
+    });
   }
 
   async #addPeer(context: Context, roomId: string, peer: PublishedPeer, signal: AbortSignal): Promise<void> {
@@ -337,16 +345,6 @@ export class Dispatcher {
   }
 }
 
-const MAX_TITLE_CHARS = 120;
-
-/** A room's title by its template; empty for none. Nothing in it breaks a line, whatever names hold. */
-function titleOf(template: string | undefined, peer: string, contextId: string): string {
-  const names: Readonly<Record<string, string>> = { peer, context: contextId };
-  const text = (template ?? '').replace(/\{(peer|context)\}/g, (_, name: string) => names[name] ?? '');
-  const oneLine = text.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ').trim();
-  return Array.from(oneLine).slice(0, MAX_TITLE_CHARS).join('').trim();
-}
-
 function mentions(
   row: { content: string; metadata?: Record<string, unknown> | null | undefined },
   id: string,
@@ -356,9 +354,9 @@ function mentions(
   return listed || row.content.includes(`@[[${id}]]`);
 }
 
-/** The reason a task ends for, by what the platform said; null for what is not the platform's doing. */
-function reasonOf(error: unknown): Reason | null {
-  if (!isGatewayError(error)) return null;
+/** The reason a task ends for, by what the platform said; what is not the platform's doing is ours. */
+function reasonOf(error: unknown): Reason {
+  if (!isGatewayError(error)) return 'INTERNAL';
   switch (error.code) {
     case 'ROOM_LIMIT':
       return 'BAND_QUOTA';
@@ -375,6 +373,6 @@ function reasonOf(error: unknown): Reason | null {
     case 'DEADLINE_EXCEEDED':
       return 'BAND_UNAVAILABLE';
     default:
-      return error.code.startsWith('BAND_') ? 'BAND_UNAVAILABLE' : null;
+      return error.code.startsWith('BAND_') ? 'BAND_UNAVAILABLE' : 'INTERNAL';
   }
 }

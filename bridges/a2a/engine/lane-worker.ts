@@ -23,7 +23,10 @@ export class LaneWorker {
     const { rest, clock, self, options, random } = core.deps;
     this.#dispatcher = new Dispatcher({
       rest,
-      contexts: core.contexts,
+      contexts: {
+        knowsRoom: (roomId) => core.contexts.knowsRoom(roomId),
+        bindRoom: (context, roomId) => core.durably(() => core.contexts.bindRoom(context, roomId)),
+      },
       clock,
       selfId: self.id,
       deadlineMs: options.dispatchDeadlineMs,
@@ -90,6 +93,7 @@ export class LaneWorker {
         messageId,
         text: this.#core.textOf(message, peer),
         lookFirst: !this.#core.fresh.has(id),
+        acceptedAt: task.row.createdAt,
         stillWanted: () => this.#core.book.find(id)?.row.pending.includes(messageId) ?? false,
         onFlight: (underWay) => {
           lane.inFlight = underWay ? messageId : null;
@@ -107,7 +111,7 @@ export class LaneWorker {
       if (posted.peerLeft) await this.#core.fail(id, 'PEER_LEFT');
     } catch (error) {
       if (this.#core.work.signal.aborted || !(error instanceof TaskFailure)) throw error;
-      this.#core.deps.log.warn(
+      this.#core.deps.log[error.reason === 'INTERNAL' ? 'error' : 'warn'](
         { err: error.cause, ...this.#core.idsOf(task.row), roomId, messageId, reason: error.reason },
         'a request could not be put into its room',
       );

@@ -16,7 +16,7 @@ export const REASONS = {
   EXPIRED: 'The request was open for too long.',
   GATEWAY_SHUTDOWN: 'The gateway was shut down.',
   CLIENT_CANCELLED: 'The request was cancelled.',
-  INTERNAL: 'The answer could not be read.',
+  INTERNAL: 'Something went wrong inside the gateway.',
 } as const;
 export type Reason = keyof typeof REASONS;
 

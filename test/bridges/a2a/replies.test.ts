@@ -130,7 +130,7 @@ describe('what completes a task', () => {
     const answer = await sent;
     expect(answer.body.result.task.status).toMatchObject({
       state: 'TASK_STATE_FAILED',
-      message: { parts: [{ text: 'The answer could not be read.' }], metadata: { band_reason: 'INTERNAL' } },
+      message: { parts: [{ text: 'Something went wrong inside the gateway.' }], metadata: { band_reason: 'INTERNAL' } },
     });
     expect(answer.text).not.toContain('canary');
   });

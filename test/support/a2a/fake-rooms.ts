@@ -35,6 +35,7 @@ interface Room {
   readonly id: string;
   readonly rows: ChatMessage[];
   readonly members: Set<string>;
+  readonly madeAt: number;
 }
 
 /**
@@ -50,6 +51,8 @@ export class FakeRooms {
   showDelivery = false;
   /** Delivery state of every message at its post, where states are shown. */
   deliveredAs = 'processing';
+  /** The platform's own clock. */
+  now: () => number = () => Date.UTC(2026, 0, 1);
   /** Called when a message was stored and before the call returns. */
   onPost: ((roomId: string, messageId: string, content: string) => void | Promise<void>) | null = null;
   readonly rest: BandCalls;
@@ -128,7 +131,7 @@ export class FakeRooms {
   }
 
   addRoom(id: string, members: readonly string[] = []): Room {
-    const room: Room = { id, rows: [], members: new Set([GATEWAY.id, ...members]) };
+    const room: Room = { id, rows: [], members: new Set([GATEWAY.id, ...members]), madeAt: this.now() };
     this.rooms.set(id, room);
     return room;
   }
@@ -181,7 +184,9 @@ export class FakeRooms {
           () => {
             const rooms = [...this.rooms.values()];
             return {
-              data: rooms.slice((page - 1) * pageSize, page * pageSize).map(({ id }) => ({ id })),
+              data: rooms
+                .slice((page - 1) * pageSize, page * pageSize)
+                .map(({ id, madeAt }) => ({ id, inserted_at: new Date(madeAt).toISOString() })),
               page,
               pageSize,
               totalCount: rooms.length,
@@ -196,6 +201,14 @@ export class FakeRooms {
           'POST /chats',
           { chat: room ?? {} },
           () => ({ id: this.addRoom(this.newId('cccccccc')).id, title: null }),
+          options?.signal,
+        ),
+      listParticipants: (roomId, options) =>
+        call(
+          'listParticipants',
+          `GET /chats/${roomId}/participants`,
+          null,
+          () => [...roomOf(roomId).members].map((id) => ({ id, type: 'Agent' })),
           options?.signal,
         ),
       addParticipant: (roomId, { participantId, role }, options) =>

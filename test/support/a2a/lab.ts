@@ -71,6 +71,7 @@ const UNTIL_TURNS = 2_000;
 export async function a2aLab(lab: LabOptions = {}): Promise<A2ALab> {
   const clock = lab.clock ?? createManualClock();
   const rooms = lab.rooms ?? new FakeRooms();
+  rooms.now = () => clock.now();
   const store = lab.store ?? createMemoryStore(clock);
   const lines: Record<string, unknown>[] = [];
   const counters = new Map<string, number>();

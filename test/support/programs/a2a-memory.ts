@@ -17,6 +17,7 @@ const rest: BandCalls = {
   listPeers: () => Promise.resolve(page([PEER])),
   listChats: () => Promise.resolve(page([])),
   createChat: () => Promise.resolve({ id: randomUUID() }),
+  listParticipants: () => Promise.resolve([]),
   addParticipant: (_room, { participantId }) => Promise.resolve({ id: participantId, type: 'Agent' }),
   postEvent: (_room, { messageType }) =>
     Promise.resolve({ id: randomUUID(), message_type: messageType, success: true }),
