@@ -17,6 +17,7 @@ const WRITES: readonly (keyof BandCalls)[] = ['createChat', 'addParticipant', 'p
 class Process {
   readonly #dieAt: number;
   readonly #frozen: ((error: Error) => void)[] = [];
+  #isBuried = false;
   steps = 0;
   /** What it was about to do, or had just done. */
   diedAt: string | null = null;
@@ -50,8 +51,9 @@ class Process {
     return wrapped as unknown as BandCalls;
   }
 
-  /** Lets go of what the dead process still waits for. */
+  /** Lets go of what the dead process still waits for, and of what it would do then. */
   bury(): void {
+    this.#isBuried = true;
     for (const reject of this.#frozen.splice(0)) reject(new Error('the process is dead'));
   }
 
@@ -68,6 +70,7 @@ class Process {
   }
 
   #never(): Promise<never> {
+    if (this.#isBuried) return Promise.reject(new Error('the process is dead'));
     return new Promise((_, reject) => this.#frozen.push(reject));
   }
 }

@@ -24,7 +24,7 @@ const working = (taskId: string) => lab.until(async () => (await state(taskId)) 
 describe('a request that Band did not take', () => {
   it('A-224 gives its messageId back when nothing of it can stand in a room: the repeat is a new try, posted once', async () => {
     lab = await a2aLab();
-    lab.rooms.fail('createChat', DOWN, { times: 1_000 });
+    for (const method of ['createChat', 'listChats'] as const) lab.rooms.fail(method, DOWN, { times: 1_000 });
     const first = await lab.submit('pay invoice 7', { messageId: 'm-1' });
     await lab.until(() => lab.rooms.countOf(/^POST \/chats$/) === 1);
     await lab.clock.advance(30_000);
