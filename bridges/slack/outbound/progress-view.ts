@@ -1,4 +1,4 @@
-import { cutMrkdwn, escapeText } from '../convert/index.js';
+import { cutMrkdwn, escapeText, MRKDWN_CHARS } from '../convert/index.js';
 import { controlBlocks, type SlackBlockArgument } from './compose.js';
 import type { ControlButton } from './port.js';
 
@@ -67,6 +67,17 @@ export function progressMessage(state: ProgressState): {
       ...tail,
     ],
   };
+}
+
+/** The same as one text, where Slack takes no blocks; its buttons need blocks and are left out. */
+export function progressText(state: ProgressState): ReturnType<typeof progressMessage> {
+  const { blocks } = progressMessage(state);
+  const lines = blocks.flatMap(({ type, text, elements }) => {
+    const parts = type === 'section' ? [text] : type === 'context' ? (elements as readonly unknown[]) : [];
+    return parts.map((part) => (part as { readonly text: string }).text);
+  });
+  // Without an empty list Slack would keep the blocks of an earlier drawing.
+  return { text: cutMrkdwn(lines.join('\n'), MRKDWN_CHARS), blocks: [] };
 }
 
 function taskLine({ name, state, error }: ProgressTask, writeTools: ReadonlySet<string>): string {

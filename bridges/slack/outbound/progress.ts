@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { Background } from '../../../src/base/async.js';
 import type { CancelTimer, Clock } from '../../../src/base/clock.js';
-import { isGatewayError } from '../../../src/base/errors.js';
+import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Counter } from '../../../src/base/metrics.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore } from '../../../src/store/port.js';
-import { judgeFault } from '../errors.js';
+import { judgeFault, type Reshape } from '../errors.js';
 import { postMessage } from '../web-methods.js';
 import { ownMetadata } from './compose.js';
 import type { OutInstallation } from './faults.js';
@@ -14,7 +14,7 @@ import { digest } from './jobs.js';
 import { lookUp } from './look-up.js';
 import { Newest } from './newest.js';
 import type { ControlButton, ThreadRef, TurnProgress } from './port.js';
-import { progressMessage, WRITE_TOOLS, type ProgressState, type ProgressTask } from './progress-view.js';
+import { progressMessage, progressText, WRITE_TOOLS, type ProgressState, type ProgressTask } from './progress-view.js';
 
 export interface ProgressDeps {
   readonly clock: Clock;
@@ -45,6 +45,8 @@ const GIVE_WAY_MS = 1_000;
 const MOST_WAITS = 60;
 /** The reply itself is no task. */
 const REPLY_TOOL = 'slack_send_message';
+/** What a drawing can do without. */
+const OTHER_FORMS: ReadonlySet<Reshape> = new Set<Reshape>(['mrkdwn', 'without-metadata']);
 const MAX_OPEN = 1_000;
 
 const openSchema = z.object({ slug: z.string(), team: z.string(), channel: z.string(), ts: z.string() });
@@ -133,6 +135,8 @@ class TurnMessage implements TurnProgress {
   #finished = false;
   #ts: string | null = null;
   #givenUp = false;
+  /** Forms that Slack has refused. */
+  readonly #refused = new Set<Reshape>();
 
   constructor(
     deps: ProgressDeps,
@@ -224,7 +228,7 @@ class TurnMessage implements TurnProgress {
     const install = this.#deps.installation(this.#thread);
     if (!install) return true;
     const { channel } = this.#thread;
-    const message = progressMessage(state);
+    const message = this.#refused.has('mrkdwn') ? progressText(state) : progressMessage(state);
     try {
       if (this.#ts === null) await this.#post(install, message, state.finished);
       else await install.client.call('chat.update', { channel, ts: this.#ts, ...message }, { signal, isStillWanted });
@@ -233,6 +237,10 @@ class TurnMessage implements TurnProgress {
       if (signal.aborted || isGatewayError(error, 'SLACK_SUPERSEDED')) return true;
       const method = this.#ts === null ? 'chat.postMessage' : 'chat.update';
       const { fault } = isGatewayError(error) ? judgeFault(error, method) : { fault: { kind: 'dead' } as const };
+      if (fault.kind === 'reshape' && OTHER_FORMS.has(fault.to) && !this.#refused.has(fault.to)) {
+        this.#refused.add(fault.to);
+        return await this.#tryWrite(state, isStillWanted);
+      }
       if (fault.kind !== 'again' && fault.kind !== 'wait') this.#givenUp = true;
       else if (fault.kind === 'again' && fault.ambiguous && this.#ts === null) await this.#find(install);
       log.info({ err: error, channel, givenUp: this.#givenUp }, 'progress not drawn');
@@ -253,7 +261,7 @@ class TurnMessage implements TurnProgress {
       channel: thread.channel,
       ...(threadTs === null ? {} : { thread_ts: threadTs }),
       ...message,
-      metadata: ownMetadata(this.#key, 'progress'),
+      ...(this.#refused.has('without-metadata') ? {} : { metadata: ownMetadata(this.#key, 'progress') }),
       unfurl_links: false,
       unfurl_media: false,
     };
@@ -266,6 +274,8 @@ class TurnMessage implements TurnProgress {
     const { ambiguous, signal } = this.#deps;
     const place = { channel: this.#thread.channel, threadTs: this.#deps.threadTs(this.#thread) };
     try {
+      // Without its key a message of changing text cannot be told from others.
+      if (this.#refused.has('without-metadata')) throw new GatewayError('SLACK_BAD_ANSWER');
       const found = await lookUp(install.client, place, this.#begunAt, signal);
       const ts = found.byKey(this.#key);
       ambiguous.inc({ resolution: ts === null ? 'resent' : 'found' });
