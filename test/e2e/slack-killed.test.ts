@@ -8,6 +8,7 @@ import { DEMO } from '../../src/sandbox/index.js';
 import { killPrograms, startProgram, type RunningProgram } from '../support/program.js';
 import { startAcme } from '../support/slack/acme.js';
 import type { Said } from '../support/slack/people.js';
+import { postTrail } from '../support/slack/post-trail.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const MESSAGES = Number(process.env['SLACK_GATEWAY_MESSAGES'] ?? 30);
@@ -32,9 +33,9 @@ describe('the gateway with a Slack entry', () => {
       console.log(`seed ${SEED}`);
       const random = seeded(SEED);
       const demo = await startDemo({ port: 0, dataDir: null }, { clock: systemClock, log: silentLogger });
+      const { slack, team, bot, alice, bob, app, botToken } = await startAcme({ app: { socketMode: true } });
       // Each start asks for the channels anew: begun again every second, it asks more often than Slack's tiers allow.
-      const rates = KILLS <= 10;
-      const { slack, team, bot, alice, bob, app, botToken } = await startAcme({ app: { socketMode: true }, rates });
+      if (KILLS > 10) slack.allow(/^violation: rate:/);
       onTestFinished(async () => {
         await slack.stop();
         await demo.stop();
@@ -55,7 +56,9 @@ agents:
     relay: { peer: demo/echo }
 `,
       );
+      const starts: number[] = [];
       const start = async (): Promise<RunningProgram> => {
+        starts.push(slack.clock.now());
         const program = startProgram(['start'], {
           cwd,
           env: { HELPDESK_KEY: DEMO.helpdesk.apiKey, SLACK_BOT: botToken, SLACK_APP: app.appToken },
@@ -93,16 +96,19 @@ agents:
       }
       const echoes = (said: Said) =>
         slack.botMessages(said.channel, said.ts).filter((one) => one.shown.includes('echo:'));
-      await slack.until(
-        () => threads.every(({ said }) => echoes(said).length >= 1),
-        `all answers (seed ${SEED})`,
-        90_000 + MESSAGES * 1_500,
-      );
+      await slack
+        .until(() => threads.every(({ said }) => echoes(said).length >= 1), 'all answers', 90_000 + MESSAGES * 1_500)
+        .catch((error: unknown) => {
+          const missing = threads.filter(({ said }) => echoes(said).length === 0);
+          const trails = missing.slice(0, 3).map(({ said, text }) => `${text}: ${postTrail(slack, said, starts)}`);
+          const lines = [`seed ${SEED}: ${missing.length} of ${MESSAGES} without an answer`, ...trails];
+          throw new Error(lines.join('\n'), { cause: error });
+        });
       await slack.settled();
       for (const { said, text } of threads) {
         expect(
           echoes(said).map((one) => one.shown),
-          `seed ${SEED}`,
+          `seed ${SEED}, ${postTrail(slack, said, starts)}`,
         ).toEqual([expect.stringContaining(text)]);
       }
       slack.check();
