@@ -8,7 +8,7 @@ import type { JsonAround } from './json.js';
 import type { StateStore, StoreChange } from './port.js';
 import { createAttempt } from './queue-attempt.js';
 import { QueueLanes, type Slot } from './queue-lanes.js';
-import type { Ending, Handler } from './queue-outcome.js';
+import { crashLoop, type Ending, type Handler } from './queue-outcome.js';
 import { type DeadRecord, QueueRecords } from './queue-records.js';
 
 export type { Handler, Outcome } from './queue-outcome.js';
@@ -101,8 +101,12 @@ export class DurableQueue<T> {
     return queue;
   }
 
-  /** Begins to hand records to `handler`; those put before have waited for it. */
-  start(handler: Handler<T>): void {
+  /**
+   * Begins to hand records to `handler`; those put before have waited for it.
+   *
+   * @param onCrashLoop - how a record ends that has crashed twenty times; default: dead, with the code `CRASH_LOOP`
+   */
+  start(handler: Handler<T>, onCrashLoop: Handler<T> = crashLoop): void {
     const options = {
       ...this.#options,
       records: this.#records,
@@ -110,7 +114,7 @@ export class DurableQueue<T> {
       isStopping: () => !this.#lanes.isOpen,
       ended: (id: string, outcome: Ending) => this.#ended(id, outcome),
     };
-    this.#attempt = createAttempt(options, handler);
+    this.#attempt = createAttempt(options, handler, onCrashLoop);
     this.#lanes.start();
   }
 
@@ -160,7 +164,7 @@ export class DurableQueue<T> {
       throw new GatewayError('QUEUE_FULL', { details: { queue: this.#options.prefix, waiting: this.depth } });
     }
     this.#pending.set(id, null);
-    const record = { id, lane, body, putAt: this.#options.clock.now(), failures: 0, maybeDelivered: false };
+    const record = { id, lane, body, putAt: this.#options.clock.now(), failures: 0, crashes: 0, maybeDelivered: false };
     return { key: this.#records.newKey(), record, notBefore: 0 };
   }
 
@@ -248,6 +252,7 @@ export class DurableQueue<T> {
       body: dead.body,
       putAt: this.#options.clock.now(),
       failures: 0,
+      crashes: 0,
       maybeDelivered: true,
     };
     const key = this.#records.newKey();

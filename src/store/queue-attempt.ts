@@ -8,7 +8,7 @@ import type { Ending, Handler, Outcome } from './queue-outcome.js';
 import type { QueueRecord, QueueRecords } from './queue-records.js';
 import { isStoreFault } from './store-fault.js';
 
-/** Ends of the process, beyond the failed tries, that one record may be charged with. */
+/** Ends of the process that one record may be charged with: what ends it whenever it is tried would do so for ever. */
 const MOST_CRASHES = 20;
 
 export interface QueueAttemptOptions<T> {
@@ -37,19 +37,19 @@ export interface QueueAttemptOptions<T> {
 export function createAttempt<T>(
   options: QueueAttemptOptions<T>,
   handler: Handler<T>,
+  onCrashLoop: Handler<T>,
 ): (slot: Slot<T>) => Promise<boolean> {
   const { store, records, clock, log, prefix, maxFailures, backoff, isStopping, signal, ended } = options;
 
   return async (slot) => {
-    let outcome = crashed(slot);
-    if (!outcome) {
-      try {
-        outcome = await handler(slot.record, signal);
-      } catch (error) {
-        outcome = outcomeOf(error);
-      }
-      if (outcome.kind === 'retry') outcome = charge(slot, outcome);
+    let outcome: Outcome;
+    try {
+      const isOver = slot.record.crashes >= MOST_CRASHES;
+      outcome = await (isOver ? onCrashLoop : handler)(slot.record, signal);
+    } catch (error) {
+      outcome = outcomeOf(error);
     }
+    if (outcome.kind === 'retry') outcome = charge(slot, outcome);
     try {
       if (outcome.kind === 'wait') {
         slot.notBefore = clock.now() + outcome.afterMs;
@@ -75,12 +75,6 @@ export function createAttempt<T>(
     return true;
   };
 
-  /** A record that ends the process whenever it is tried would do so for ever. */
-  function crashed({ record }: Slot<T>): Outcome | null {
-    if (record.failures < maxFailures + MOST_CRASHES) return null;
-    return { kind: 'dead', code: 'CRASH_LOOP', reason: 'The process ended too often while this was being handled.' };
-  }
-
   function outcomeOf(error: unknown): Outcome {
     const known = isGatewayError(error) ? error : null;
     if (known && !known.retryable && !signal.aborted) {
@@ -99,15 +93,17 @@ export function createAttempt<T>(
   function charge(slot: Slot<T>, outcome: Extract<Outcome, { kind: 'retry' }>): Outcome {
     // A try that ended because the queue stops, or the disk refuses, is not the record's fault.
     const innocent = isStopping() || isStoreFault(outcome.error);
-    const failures = slot.record.failures + (innocent ? 0 : 1);
+    const charged = innocent ? 0 : 1;
+    const failures = slot.record.failures + (outcome.crashed ? 0 : charged);
+    const crashes = slot.record.crashes + (outcome.crashed ? charged : 0);
     if (failures >= maxFailures) {
       const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
       return { kind: 'dead', code, reason: toError(outcome.error).message };
     }
     const maybeDelivered = slot.record.maybeDelivered || (outcome.maybeDelivered ?? true);
-    slot.record = { ...slot.record, failures, maybeDelivered };
-    slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures, backoff));
-    log.warn({ err: outcome.error, queue: prefix, id: slot.record.id, failures }, 'queued record failed');
+    slot.record = { ...slot.record, failures, crashes, maybeDelivered };
+    slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures + crashes, backoff));
+    log.warn({ err: outcome.error, queue: prefix, id: slot.record.id, failures, crashes }, 'queued record failed');
     return outcome;
   }
 

@@ -8,7 +8,14 @@ import type { QueueRecord } from './queue-records.js';
  */
 export type Outcome =
   | ({ readonly kind: 'done' } & Consequences)
-  | { readonly kind: 'retry'; readonly afterMs?: number; readonly error: unknown; readonly maybeDelivered?: boolean }
+  | {
+      readonly kind: 'retry';
+      readonly afterMs?: number;
+      readonly error: unknown;
+      readonly maybeDelivered?: boolean;
+      /** It met a defect: counts as an end of the process does, and not as a failed try. */
+      readonly crashed?: boolean;
+    }
   /**
    * Something outside the record has to happen first. Holds the lane, is charged to nobody. `maybeDelivered` where
    * something was tried that may have reached the other side.
@@ -30,3 +37,11 @@ export type Ending = Extract<Outcome, { kind: 'done' | 'dead' }>;
  * `signal` aborts when the queue stops.
  */
 export type Handler<T> = (record: QueueRecord<T>, signal: AbortSignal) => Promise<Outcome>;
+
+/** The usual end of a record that ends the process whenever it is tried. */
+export const crashLoop: Handler<unknown> = () =>
+  Promise.resolve({
+    kind: 'dead',
+    code: 'CRASH_LOOP',
+    reason: 'The process ended too often while this was being handled.',
+  });

@@ -12,8 +12,10 @@ export interface QueueRecord<T> {
   readonly body: T;
   /** Milliseconds since the epoch. */
   readonly putAt: number;
-  /** Tries that failed so far, those ended by a crash included. */
+  /** Tries that failed so far. */
   readonly failures: number;
+  /** Tries that met a defect, and ends of the process while it was the head of its lane. */
+  readonly crashes: number;
   /**
    * An earlier try may have reached the other side without our knowing: the process died in it, or it failed in a way
    * that leaves it open. The handler looks before it writes again.
@@ -57,13 +59,18 @@ export class QueueRecords<T> {
     this.#prefix = prefix;
     this.#clock = clock;
     const shared = { id: z.string(), lane: z.string(), body: bodySchema, putAt: z.number() };
-    this.#recordSchema = z.object({ ...shared, failures: z.number(), maybeDelivered: z.boolean() });
+    this.#recordSchema = z.object({
+      ...shared,
+      failures: z.number(),
+      crashes: z.number().default(0),
+      maybeDelivered: z.boolean(),
+    });
     this.#deadSchema = z.object({ ...shared, diedAt: z.number(), code: z.string(), reason: z.string() });
   }
 
   /**
-   * What an earlier process left. After an unclean end the head of each lane counts as tried once more, since the
-   * process may have died in it: a record that kills the process does not do so for ever.
+   * What an earlier process left. After an unclean end the head of each lane counts as crashed once more, since
+   * the process may have died in it: a record that kills the process does not do so for ever.
    */
   async load(): Promise<{ waiting: WaitingEntry<T>[]; deadIds: string[] }> {
     const cleanKey = `${this.#prefix}/clean`;
@@ -75,7 +82,7 @@ export class QueueRecords<T> {
       let record = readJson(value, this.#recordSchema) as QueueRecord<T>;
       if (!clean && !heads.has(record.lane)) {
         heads.add(record.lane);
-        record = { ...record, failures: record.failures + 1, maybeDelivered: true };
+        record = { ...record, crashes: record.crashes + 1, maybeDelivered: true };
         tried.push({ kind: 'put', key, value: toBytes(record) });
       }
       if (tried.length >= PAGE) {
@@ -104,8 +111,8 @@ export class QueueRecords<T> {
   /** @param bodyJson - the body as JSON, where it is at hand; stored as it stands */
   put(key: string, record: QueueRecord<T>, bodyJson?: JsonAround): StoreChange {
     if (bodyJson === undefined) return { kind: 'put', key, value: toBytes(record) };
-    const { id, lane, putAt, failures, maybeDelivered } = record;
-    const rest = JSON.stringify({ id, lane, putAt, failures, maybeDelivered });
+    const { id, lane, putAt, failures, crashes, maybeDelivered } = record;
+    const rest = JSON.stringify({ id, lane, putAt, failures, crashes, maybeDelivered });
     const { before, bytes, after } = bodyJson;
     const value = aroundToBytes({ before: `${rest.slice(0, -1)},"body":${before}`, bytes, after: `${after}}` });
     return { kind: 'put', key, value };

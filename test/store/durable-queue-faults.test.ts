@@ -165,6 +165,28 @@ describe('DurableQueue › a record that ends the process whenever it is tried',
   });
 });
 
+describe('DurableQueue › ends of the process', () => {
+  it('are no failed tries: a record that fails after many of them has all its tries', async () => {
+    const { open, clock } = setUp();
+    let queue = await open({ maxFailures: 3 });
+    await queue.put(item('unlucky'));
+    for (let crash = 0; crash < 15; crash += 1) queue = await open({ maxFailures: 3 });
+    const seen: unknown[] = [];
+    queue.start(async ({ failures, crashes }) => {
+      seen.push([failures, crashes]);
+      if (failures < 2) throw new GatewayError('BAND_UNREACHABLE');
+      return done;
+    });
+    for (let step = 0; step < 10 && queue.depth > 0; step += 1) await clock.advance(60_000);
+    expect(seen).toEqual([
+      [0, 15],
+      [1, 15],
+      [2, 15],
+    ]);
+    expect(queue.deadCount).toBe(0);
+  });
+});
+
 describe('DurableQueue › a wait after something was tried', () => {
   it('lets the next try look first, also after a restart', async () => {
     const { open } = setUp();

@@ -256,8 +256,8 @@ describe('DurableQueue', () => {
 
     const queue = await open();
     const seen: unknown[] = [];
-    queue.start(async ({ id, failures, maybeDelivered }) => {
-      seen.push([id, failures, maybeDelivered]);
+    queue.start(async ({ id, crashes, maybeDelivered }) => {
+      seen.push([id, crashes, maybeDelivered]);
       return done;
     });
     await queue.drained();

@@ -50,8 +50,14 @@ const PRUNE_MS = 3_600_000;
 const MAX_WAITING = 10_000;
 const MAX_ENDED = 1_000;
 const LONGEST_WAIT_MS = 30_000;
-/** A record that keeps ending the process is given up. */
-const MOST_CRASHES = 20;
+const OWN_FAULT = 'Writing this failed too often for a reason of our own.';
+const CRASH_LOOP: DeadEnd = {
+  kind: 'dead',
+  slackError: 'crash_loop',
+  detail: OWN_FAULT,
+  notice: OWN_FAULT,
+  direct: false,
+};
 
 /**
  * Every write into Slack, on disk before anyone is told that it was taken. A record leaves the queue when Slack has it,
@@ -62,7 +68,6 @@ export class Outbox {
   readonly #deps: OutboxDeps;
   readonly #stopping = new AbortController();
   readonly #waiters = new Map<string, Deferred<Ended>[]>();
-  readonly #crashes = new Map<string, number>();
   readonly #ended = new BoundedMap<string, Ended>(MAX_ENDED);
   /** Lanes whose head waits: for an event of the outside, or for its next try. */
   readonly #stuck = new Map<string, 'event' | 'try'>();
@@ -138,7 +143,10 @@ export class Outbox {
 
   start(): void {
     const { clock, log } = this.#deps;
-    this.inbox.queue.start((record, signal) => this.#handle(record, signal));
+    this.inbox.queue.start(
+      (record, signal) => this.#handle(record, signal),
+      (record) => this.#giveUp(record, CRASH_LOOP),
+    );
     this.#cancelPrune = clock.every(PRUNE_MS, () => {
       this.inbox.prune().catch((error: unknown) => {
         log.warn({ err: error }, 'old ids of the outbox were not forgotten');
@@ -196,11 +204,6 @@ export class Outbox {
     using child = childSignal(queueSignal, this.#stopping.signal);
     this.unstick(record.lane);
     try {
-      if ((await this.#crashesOf(record)) > MOST_CRASHES) {
-        const detail = 'Writing this failed too often for a reason of our own.';
-        const end: DeadEnd = { kind: 'dead', slackError: 'crash_loop', detail, notice: detail, direct: false };
-        return await this.#giveUp(record, end);
-      }
       const end = await write(record, child.signal);
       switch (end.kind) {
         case 'sent':
@@ -222,23 +225,11 @@ export class Outbox {
         this.#postpone(record.lane);
         return { kind: 'wait', afterMs: error.afterMs };
       }
-      if (!child.signal.aborted && !isGatewayError(error)) {
-        log.error({ err: error, id: record.id }, 'a write into Slack met a defect');
-        this.#crashes.set(record.id, (this.#crashes.get(record.id) ?? 0) + 1);
-      }
+      const crashed = !child.signal.aborted && !isGatewayError(error);
+      if (crashed) log.error({ err: error, id: record.id }, 'a write into Slack met a defect');
       this.#postpone(record.lane);
-      return { kind: 'retry', error, maybeDelivered: true };
+      return { kind: 'retry', error, maybeDelivered: true, crashed };
     }
-  }
-
-  /** How often a record has ended a process or met a defect: its failures that were no answers. */
-  async #crashesOf({ id, failures }: QueueRecord<Job>): Promise<number> {
-    const known = this.#crashes.get(id);
-    if (known !== undefined) return known;
-    const { tries } = failures === 0 ? { tries: 0 } : await this.#deps.notes.get(id);
-    const crashes = Math.max(0, failures - tries);
-    this.#crashes.set(id, crashes);
-    return crashes;
   }
 
   /** Dead letter, the room's error, the person's line and a preview, all in one batch. */
@@ -312,7 +303,6 @@ export class Outbox {
 
   #settle(id: string, end: Ended): void {
     this.#ended.set(id, end);
-    this.#crashes.delete(id);
     for (const waiter of this.#waiters.get(id) ?? []) waiter.resolve(end);
     this.#waiters.delete(id);
     this.#moved();
@@ -365,7 +355,7 @@ export class Outbox {
     drop: async (id) => {
       const dead = (await this.inbox.queue.deadRecords(Number.MAX_SAFE_INTEGER)).find((one) => one.id === id);
       if (!dead || !(await this.inbox.queue.dropDead(id))) return false;
-      const record = { ...dead, failures: 0, maybeDelivered: false };
+      const record = { ...dead, failures: 0, crashes: 0, maybeDelivered: false };
       await this.#deps.store.batch([this.#deps.notes.forget(id), ...this.#deps.leavings(record)]);
       this.#moved();
       return true;

@@ -52,6 +52,7 @@ function setUp(error: Error) {
     },
     putAt: Date.now(),
     failures,
+    crashes: 0,
     maybeDelivered: false,
   });
   return { handle, record, out };

@@ -242,6 +242,22 @@ describe('trouble of our own', () => {
     expect(lab.out.queues()).toEqual([{ name: 'outbox', depth: 0, dead: 0 }]);
   });
 
+  it('a record that has ended twenty processes is given up, and the room and the person hear of it', async () => {
+    const lab = await openOut();
+    const { current } = lab.installation;
+    lab.installation.current = null;
+    await lab.reply('poison');
+    let last = lab.out;
+    for (let crash = 0; crash < 20; crash += 1) last = await lab.reopen();
+    lab.installation.current = current;
+    await last.start();
+    await lab.pass(2_000);
+    expect(inGeneral(lab)).toEqual([]);
+    expect(await last.deadLetters.list()).toMatchObject([{ code: 'crash_loop' }]);
+    expect(lab.roomErrors).toMatchObject([{ slackError: 'crash_loop' }]);
+    expect(lab.slack.ephemerals(lab.general, lab.alice.id)).toHaveLength(1);
+  });
+
   it('a record that only ever meets a defect is given up, and the next one goes out', async () => {
     const lab = await openOut();
     const working = lab.installation.current!;
