@@ -36,10 +36,7 @@ export function createSlackFetch({ timeoutMs, dispatcher, closing, onDate }: Sla
       const slackMs = Date.parse(header('date') ?? '');
       if (!Number.isNaN(slackMs)) onDate?.(slackMs);
       if (answer.statusCode === 429) {
-        throw new GatewayError('SLACK_RATE_LIMITED', {
-          retryAfterMs: parseRetryAfterMs(header('retry-after')),
-          details: { status: 429, slackError: 'ratelimited' },
-        });
+        throw putOff(header('retry-after'));
       }
       if (answer.statusCode !== 200) {
         throw new GatewayError('SLACK_UNAVAILABLE', { details: { status: answer.statusCode } });
@@ -71,6 +68,17 @@ export async function withinTime<T>(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** What a 429 means, by its `Retry-After`. */
+export function putOff(
+  header: string | string[] | null | undefined,
+  about: { readonly method?: string } = {},
+): GatewayError {
+  return new GatewayError('SLACK_RATE_LIMITED', {
+    retryAfterMs: parseRetryAfterMs(single(header ?? undefined)),
+    details: { ...about, status: 429, slackError: 'ratelimited' },
+  });
 }
 
 /** Milliseconds of a `Retry-After` header in seconds; 30,000 where it is missing or not a number (S-093). */

@@ -15,7 +15,8 @@ const KEPT_MS = 7 * 86_400_000;
 const READ_BYTES = 256 * 1024;
 const MAX_NAME_CHARS = 120;
 
-export type FileStatus = 'ok' | 'external' | 'deleted' | 'hidden_by_limit' | 'too_many' | DownloadFailure;
+export type FileStatus =
+  'ok' | 'external' | 'deleted' | 'hidden_by_limit' | 'not_visible' | 'too_many' | DownloadFailure;
 
 /** One file of a message, as `metadata.slack_files` lists it. */
 export interface SlackFileNote {
@@ -153,6 +154,7 @@ const CAUSES: Readonly<Record<FileStatus, string>> = {
   ok: '',
   external: ', kept outside of Slack',
   deleted: ', deleted in Slack',
+  not_visible: ', not taken: this app may not see it',
   hidden_by_limit: ', hidden by the limits of the workspace’s plan',
   too_many: ', not taken: too many files in one message',
   too_large: ', not taken: too large',
@@ -163,6 +165,13 @@ const CAUSES: Readonly<Record<FileStatus, string>> = {
   not_stored: ', not taken: it could not be stored here',
 };
 
+const REFUSALS: ReadonlyMap<string, FileStatus> = new Map<string, FileStatus>([
+  ['file_not_found', 'not_found'],
+  ['file_deleted', 'deleted'],
+  ['not_visible', 'not_visible'],
+  ['missing_scope', 'missing_scope'],
+]);
+
 const infoSchema = z.looseObject({ file: slackFileSchema });
 
 /** A file of a shared channel names nothing but its id. */
@@ -171,9 +180,7 @@ async function fileInfo(client: SlackClient, id: string, signal: AbortSignal): P
     return infoSchema.parse(await client.call('files.info', { file: id }, { signal })).file;
   } catch (error) {
     if (signal.aborted) throw error;
-    const word = slackErrorOf(error);
-    if (word === 'missing_scope') return 'missing_scope';
-    return word === 'file_not_found' || word === 'file_deleted' || word === 'not_visible' ? 'not_found' : 'unavailable';
+    return REFUSALS.get(slackErrorOf(error) ?? '') ?? 'unavailable';
   }
 }
 

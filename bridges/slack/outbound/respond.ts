@@ -1,7 +1,7 @@
 import { type Dispatcher, request } from 'undici';
 import { GatewayError } from '../../../src/base/errors.js';
 import type { SlackArguments } from '../client.js';
-import { parseRetryAfterMs, REQUEST_TIMEOUT_MS, withinTime } from '../slack-fetch.js';
+import { putOff, REQUEST_TIMEOUT_MS, withinTime } from '../slack-fetch.js';
 import { isSlackHost } from './send-file.js';
 
 export interface RespondDeps {
@@ -37,13 +37,7 @@ export async function respond(
     await answer.body.dump();
     const { statusCode: status, headers } = answer;
     if (status === 200) return true;
-    if (status === 429) {
-      const header = headers['retry-after'];
-      throw new GatewayError('SLACK_RATE_LIMITED', {
-        retryAfterMs: parseRetryAfterMs(typeof header === 'string' ? header : null),
-        details: { method: METHOD, status, slackError: 'ratelimited' },
-      });
-    }
+    if (status === 429) throw putOff(headers['retry-after'], { method: METHOD });
     if (status >= 500) throw new GatewayError('SLACK_UNAVAILABLE', { details: { method: METHOD, status } });
     return false;
   });

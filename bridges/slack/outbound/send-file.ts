@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../../src/base/clock.js';
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { SlackClient } from '../client.js';
-import { withinTime } from '../slack-fetch.js';
+import { putOff, withinTime } from '../slack-fetch.js';
 import type { Landing } from './landing.js';
 import type { LookUpPlace } from './look-up.js';
 import type { Note } from './notes.js';
@@ -177,6 +177,7 @@ async function putBytes(
     });
     await answer.body.dump();
     if (answer.statusCode === 200) return;
+    if (answer.statusCode === 429) throw putOff(answer.headers['retry-after'], { method: 'upload' });
     throw new GatewayError('SLACK_UNAVAILABLE', { details: { method: 'upload', status: answer.statusCode } });
   });
 }

@@ -1,12 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Core } from './core.js';
+import type { FaultEffect, Faults } from './faults.js';
 import { answerOther } from './other-routes.js';
 import type { SocketDoor } from './sockets.js';
 import type { WebApi } from './web-api.js';
 
 export interface DoubleServerDeps {
   readonly core: Core;
+  readonly faults: Faults;
   readonly web: WebApi;
   readonly sockets: SocketDoor;
   readonly touched: () => void;
@@ -89,7 +91,12 @@ export class DoubleServer {
         this.otherRequests.push({ path: url.pathname, authorization, status: 503 });
         return;
       }
-      const status = answerOther(core, url, request, response, body, authorization);
+      const [, area = ''] = url.pathname.split('/');
+      const call = { method: area, team: '', channel: '', args: {}, isOther: true };
+      const fault = this.#deps.faults.take(call, core.world.clock.now());
+      const status = fault
+        ? answerFault(fault, response)
+        : answerOther(core, url, request, response, body, authorization);
       this.otherRequests.push({ path: url.pathname, authorization, status });
       touched();
     } catch (error) {
@@ -101,6 +108,17 @@ export class DoubleServer {
       touched();
     }
   }
+}
+
+/** @returns the status sent; 0 for none */
+function answerFault(fault: FaultEffect, response: ServerResponse): number {
+  if (fault.kind === 'status') {
+    response.writeHead(fault.status, fault.headers ?? {}).end(fault.body ?? '');
+    return fault.status;
+  }
+  if (fault.kind !== 'drop' || fault.applied) throw new Error(`no such fault here: ${fault.kind}`);
+  response.destroy();
+  return 0;
 }
 
 async function readBody(request: IncomingMessage): Promise<Buffer> {

@@ -101,7 +101,13 @@ export class SlackDouble {
     });
     watchWorld(this.core, this.#emit);
     this.core.watchers.push(touched);
-    this.#server = new DoubleServer({ core: this.core, web: this.web, sockets: this.sockets, touched });
+    this.#server = new DoubleServer({
+      core: this.core,
+      faults: this.faults,
+      web: this.web,
+      sockets: this.sockets,
+      touched,
+    });
   }
 
   async start(): Promise<this> {

@@ -20,11 +20,13 @@ export type FaultEffect =
   | { readonly kind: 'truncate' }
   /** Applied, then something that is not JSON. */
   | { readonly kind: 'garbage' }
+  /** Applied, and the answer names warnings: in a list, or in one word as older methods do. */
+  | { readonly kind: 'warn'; readonly warnings: readonly string[]; readonly old?: boolean }
   /** Held until the test lets it go; applied before or after that. */
   | { readonly kind: 'hold'; readonly until: Promise<void>; readonly apply: 'before' | 'after' };
 
 export interface FaultSpec {
-  /** A method, or `*`. */
+  /** A method, or `*` for all of them; `upload`, `files-pri` or `response` for what Slack serves beside its methods. */
   readonly method: string;
   readonly team?: string;
   readonly channel?: string;
@@ -50,6 +52,8 @@ export interface FaultCall {
   team: string;
   channel: string;
   args: Json;
+  /** A fault for every method does not mean it. */
+  isOther?: boolean;
 }
 
 /** The faults a test armed, and which of them were met. */
@@ -78,7 +82,7 @@ export class Faults {
     for (const armed of this.#armed) {
       const { spec } = armed;
       if (armed.hits >= (spec.times ?? 1)) continue;
-      if (spec.method !== '*' && spec.method !== call.method) continue;
+      if (spec.method !== call.method && (spec.method !== '*' || call.isOther)) continue;
       if (spec.team !== undefined && spec.team !== call.team) continue;
       if (spec.channel !== undefined && spec.channel !== call.channel) continue;
       if (spec.when && !spec.when(call.args)) continue;

@@ -133,6 +133,14 @@ export class WebApi {
         this.#write(response, 200, {}, text.slice(0, Math.max(1, text.length >> 1)));
         return;
       }
+      case 'warn': {
+        const result = this.#run(call, caller);
+        const { warnings, old = false } = fault;
+        const metadata = { ...(result['response_metadata'] as Json | undefined), warnings };
+        const warned = old ? { warning: warnings.join(',') } : { response_metadata: metadata };
+        this.#send(response, { ...result, ...warned }, call, caller);
+        return;
+      }
       case 'garbage':
         this.#run(call, caller);
         this.#write(response, 200, {}, '<html>not json</html>', 'text/html');

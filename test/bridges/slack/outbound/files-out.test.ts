@@ -101,26 +101,6 @@ describe('a file to Slack', () => {
     expect(await lab.store.range({ from: 'slack/test/notes/', to: 'slack/test/notes0' })).toEqual([]);
   });
 
-  it.each([
-    'file_uploads_disabled',
-    'file_type_not_allowed',
-    'blocked_file_type',
-    'file_upload_size_restricted',
-    'storage_limit_reached',
-    'snippet_too_large',
-    'missing_scope',
-  ])('S-105 %s answers with the code, posts what fits as text, and tells', async (word) => {
-    const lab = await openOut();
-    lab.slack.fault({ method: 'files.getUploadURLExternal', effect: error(word) });
-    const state = upload(lab, 'first line\nsecond ``` line');
-    await lab.pass(3_000);
-    expect(await state).toMatchObject({ state: 'failed', error: word });
-    expect(lab.shown()).toEqual(['**see**\n\n**notes.txt**\n\n````\nfirst line\nsecond ``` line\n````']);
-    expect(lab.slack.ephemerals(lab.general, lab.alice.id)[0]!.text).toContain(word);
-    expect(lab.roomErrors).toMatchObject([{ slackError: word }]);
-    expect(lab.out.parks()).toEqual([]);
-  });
-
   it('S-105 a picture that is refused has no preview', async () => {
     const lab = await openOut();
     lab.slack.fault({ method: 'files.getUploadURLExternal', effect: error('file_uploads_disabled') });
