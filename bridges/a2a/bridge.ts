@@ -51,7 +51,8 @@ function reportOf(adapter: A2AGatewayAdapter, since: number): BridgeReport {
   };
 }
 
-function blockersOf(adapter: A2AGatewayAdapter, clock: Clock, since: number): Blocker[] {
+/** What keeps the gateway from being ready; nothing before it serves. */
+export function blockersOf(adapter: A2AGatewayAdapter, clock: Pick<Clock, 'now'>, since: number): Blocker[] {
   if (adapter.url === null) return [];
   const { directory, health } = adapter.gateway;
   const blockers: Blocker[] = [];

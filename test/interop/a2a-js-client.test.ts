@@ -71,6 +71,8 @@ describe.each(['JSONRPC', 'HTTP+JSON'])('A-360 the client of @a2a-js/sdk over %s
     const again = client.resubscribeTask({ tenant: '', id });
     const snapshot = await again.next();
     expect(caseOf(snapshot.value as StreamResponse)).toBe('task');
+    // A quiet time, with its comment line (A-245).
+    await lab.clock.advance(15_000);
     await lab.reply('done');
     const rest: (string | undefined)[] = [];
     for await (const event of again) rest.push(caseOf(event));

@@ -1,4 +1,4 @@
-import { createHash, createHmac, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createHash, createHmac, generateKeyPairSync, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { SignJWT, exportJWK, exportSPKI, type JWK } from 'jose';
 import { MockAgent, type Dispatcher } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -70,16 +70,27 @@ describe('API keys', () => {
   });
 
   it('A-081 are compared as digests, every one of them for every key that is presented', () => {
+    const compared: [number, number][] = [];
     const ring = createKeyRing(
       [
         { name: 'a', key: 'one' },
         { name: 'b', key: 'two', expires: '2025-01-01T00:00:00Z' },
+        { name: 'c', sha256: createHash('sha256').update('a far longer key than the others').digest('hex') },
       ],
       createManualClock(),
+      (a, b) => {
+        compared.push([a.length, b.length]);
+        return timingSafeEqual(a, b);
+      },
     );
-    expect(ring.find('one')?.id).toBe('key:a');
-    expect([ring.find('two'), ring.find('three'), ring.find('')]).toEqual([null, null, null]);
-    expect(ring.names).toEqual(new Set(['a', 'b']));
+    const presented = ['one', 'two', 'three', 'on', '', 'x'.repeat(10_000), 'a far longer key than the others'];
+    for (const key of presented) {
+      compared.length = 0;
+      const found = { one: 'key:a', 'a far longer key than the others': 'key:c' }[key];
+      expect([key, ring.find(key)?.id]).toEqual([key, found]);
+      expect([key, compared]).toEqual([key, Array.from({ length: 3 }, () => [32, 32])]);
+    }
+    expect(ring.names).toEqual(new Set(['a', 'b', 'c']));
   });
 });
 

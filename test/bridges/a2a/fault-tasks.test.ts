@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { A2AOptionsInput, A2APorts } from '../../../bridges/a2a/index.js';
 import type { BandCalls } from '../../../bridges/a2a/band.js';
+import { blockersOf } from '../../../bridges/a2a/bridge.js';
 import type { ErrorCode } from '../../../src/base/error-codes.js';
 import { message, type Stream } from '../../support/a2a/client.js';
 import { FakeRooms, HELPER, refused, WEATHER } from '../../support/a2a/fake-rooms.js';
@@ -320,7 +321,11 @@ describe('the trouble of a task becomes its state', () => {
     const row = ROWS.find(({ reason }) => reason === 'BAND_UNAUTHORIZED')!;
     const { id } = await start(row);
     await lab.until(async () => (await lab.get(id)).status.state === 'TASK_STATE_FAILED');
-    expect([lab.adapter.gateway.health.unauthorized, lab.adapter.gateway.health.refuses]).toEqual([true, true]);
+    expect(blockersOf(lab.adapter, lab.clock, 0)).toMatchObject([{ name: 'a2a.credentials' }]);
+    expect((await lab.client.rpc('helper', 'SendMessage', message('x'))).status).toBe(503);
+    lab.rooms.clearFaults();
+    await lab.clock.advance(60_000);
+    await lab.until(() => blockersOf(lab.adapter, lab.clock, 0).length === 0);
   });
 });
 

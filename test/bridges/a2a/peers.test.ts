@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { blockersOf } from '../../../bridges/a2a/bridge.js';
 import { matchRoute } from '../../../bridges/a2a/http/routes.js';
 import { assignSlugs, baseSlug, slugOf } from '../../../bridges/a2a/peers/slugs.js';
 import type { A2AOptionsInput } from '../../../bridges/a2a/index.js';
@@ -167,11 +168,21 @@ describe('the peers that are published', () => {
     expect((await listed()).count).toBe(3);
   });
 
-  it('A-030 a reading that fails removes nobody', async () => {
-    await open([HELPER]);
-    lab.rooms.fail('listPeers', refused(500, 'BAND_UNAVAILABLE'), { times: 3 });
+  it.each([
+    ['an error', () => refused(500, 'BAND_UNAVAILABLE')],
+    ['no answer in time', () => refused(504, 'BAND_TIMEOUT')],
+    ['a page that is none', () => refused(200, 'BAND_BAD_ANSWER')],
+    ['a bug', () => new TypeError('canary')],
+  ])('A-030 a reading that fails, with %s, removes nobody', async (_name, error) => {
+    const many = Array.from({ length: 150 }, (_, n) => peer(uuid(n), `Bot ${n}`, `jane/bot-${n}`));
+    await open(many);
+    // The first page comes, the second does not.
+    const { listPeers } = lab.rooms.rest;
+    lab.rooms.rest.listPeers = (options) =>
+      options?.page === 2 ? Promise.reject(error()) : listPeers({ ...options, pageSize: 100 });
     for (let n = 0; n < 3; n += 1) await lab.clock.advance(60_000);
-    expect(await statusOf('helper')).toBe(200);
+    expect([await statusOf('bot-0'), await statusOf('bot-149'), (await listed()).count]).toEqual([200, 200, 150]);
+    expect(lab.lines.filter(({ msg }) => String(msg).includes('nothing changes')).length).toBeGreaterThan(1);
   });
 
   it('A-031 A-032 a peer missing once stays, missing twice is gone, and gets its slug back when it returns', async () => {
@@ -243,8 +254,10 @@ describe('the peers that are published', () => {
     const early = await lab.client.rpc('helper', 'SendMessage', message('x'));
     expect([early.status, early.body.error.data[0]?.reason]).toEqual([503, 'NOT_READY']);
     expect(await statusOf('helper')).toBe(503);
+    expect(blockersOf(lab.adapter, lab.clock, 7)).toMatchObject([{ name: 'a2a.peers', since: 7 }]);
     await lab.clock.advance(10_000);
     await lab.until(() => lab.adapter.gateway.directory.ready);
     expect(await statusOf('helper')).toBe(200);
+    expect(blockersOf(lab.adapter, lab.clock, 7)).toEqual([]);
   });
 });

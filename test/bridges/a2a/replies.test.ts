@@ -99,6 +99,28 @@ describe('what completes a task', () => {
     expect((await lab.get(answered, 'weather-bot')).artifacts?.[0]?.parts[0]?.text).toBe('for them');
   });
 
+  it.each(['update', 'answer'] as const)(
+    'A-171 with several peers at work, a remark of somebody else updates the tasks of all and answers none (%s)',
+    async (others) => {
+      lab = await a2aLab({ options: { others } });
+      const one = await lab.submit('hi', { contextId: 'c' });
+      const two = await lab.submit('hi', { contextId: 'c' }, 'weather-bot');
+      await lab.posted(2);
+      const at = (peer: string, id: string) => lab.get(id, peer);
+      await lab.until(async () => (await at('helper', one)).status.state === 'TASK_STATE_WORKING');
+      await lab.until(async () => (await at('weather-bot', two)).status.state === 'TASK_STATE_WORKING');
+      const id = await lab.reply('take care', { from: JANE.id, name: 'Jane' });
+      await lab.reply('take care', { from: JANE.id, name: 'Jane', id });
+      for (const task of [await at('helper', one), await at('weather-bot', two)]) {
+        expect(task.status).toMatchObject({
+          state: 'TASK_STATE_WORKING',
+          message: { parts: [{ text: 'Jane: take care' }] },
+        });
+        expect([task.artifacts, task.history?.length]).toEqual([undefined, 1]);
+      }
+    },
+  );
+
   it('A-173 the same message delivered twice makes one artifact, named by its id', async () => {
     lab = await a2aLab({ options: { completion: 'settle' } });
     const taskId = await lab.submit('hi');
@@ -231,23 +253,36 @@ describe('what completes a task', () => {
     expect(await state(taskId)).toBe('TASK_STATE_WORKING');
   });
 
-  it('A-180 a reply after the end changes nothing, and is counted', async () => {
+  it('A-180 a reply after the end changes nothing anywhere, is acknowledged, and counted', async () => {
     lab = await a2aLab();
-    const taskId = await lab.submit('hi');
+    const stream = await lab.client.stream('helper', 'SendStreamingMessage', message('hi'));
+    const { id } = (await stream.next())!.result.task;
     await lab.posted(1);
     await lab.reply('done');
-    const before = await lab.get(taskId);
+    const events = await stream.rest();
+    const seen = async () => [
+      await lab.get(id),
+      (await lab.client.rpc('helper', 'ListTasks', { includeArtifacts: true })).body.result,
+      (await lab.client.rpc('helper', 'SubscribeToTask', { id })).body,
+      lab.rooms.writes.length,
+    ];
+    const before = await seen();
     await lab.reply('by the way');
-    expect(await lab.get(taskId)).toEqual(before);
-    expect(lab.counters.get('band_a2a_late_replies_total')).toBe(1);
+    await lab.reply('sorry\n```a2a\n{"state":"failed"}\n```');
+    expect(await seen()).toEqual(before);
+    expect(events.at(-1)?.result.statusUpdate.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(lab.counters.get('band_a2a_late_replies_total')).toBe(2);
+    expect(lab.lines.filter(({ msg }) => msg === 'a late reply was dropped')).toHaveLength(2);
   });
 
-  it('A-181 the late answer to a cancelled task is not the next one’s', async () => {
-    lab = await a2aLab({ options: { cancelNotice: 'none' } });
+  it.each(['a cancelled', 'a timed-out'])('A-181 the late answer to %s task is not the next one’s', async (end) => {
+    lab = await a2aLab({ options: { cancelNotice: 'none', responseTimeoutMs: 60_000 } });
     const first = await lab.submit('one', { contextId: 'c' });
     await lab.posted(1);
     await lab.until(async () => (await state(first)) === 'TASK_STATE_WORKING');
-    await lab.client.rpc('helper', 'CancelTask', { id: first });
+    if (end === 'a cancelled') await lab.client.rpc('helper', 'CancelTask', { id: first });
+    else await lab.clock.advance(60_000);
+    await lab.until(() => lab.engine.held.tasks === 0);
     const second = await lab.submit('two', { contextId: 'c' });
     await lab.clock.advance(2_000);
     await lab.reply('answer to one');

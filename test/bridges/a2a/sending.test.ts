@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHash } from 'node:crypto';
+import { blockersOf } from '../../../bridges/a2a/bridge.js';
 import { message } from '../../support/a2a/client.js';
 import type { FakeRooms } from '../../support/a2a/fake-rooms.js';
 import { GATEWAY, HELPER, JANE, refused, WEATHER } from '../../support/a2a/fake-rooms.js';
@@ -301,7 +302,10 @@ describe('a send', () => {
     ]);
     expect(lab.engine.held.tasks).toBe(2);
     expect((await lab.get(taskId)).status.state).toBe('TASK_STATE_WORKING');
+    const since = lab.clock.now() - 30_000;
+    expect(blockersOf(lab.adapter, lab.clock, 0)).toMatchObject([{ name: 'a2a.band', since }]);
     lab.adapter.onConnection(true);
+    expect(blockersOf(lab.adapter, lab.clock, 0)).toEqual([]);
     await lab.submit('again', { messageId: 'm-away' });
     await lab.posted(3);
   });

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { A2AGatewayAdapter, a2aBridge, a2aSettings, type A2AOptionsInput } from '../../../bridges/a2a/index.js';
@@ -6,9 +9,11 @@ import type { HttpListener } from '../../../src/base/http-mount.js';
 import { silentLogger } from '../../../src/base/log.js';
 import { noMetrics } from '../../../src/base/metrics.js';
 import { createRedactor } from '../../../src/base/redact.js';
+import { createPlatformConnection } from '../../../src/core/platform-connection.js';
 import { optionsFromSnake } from '../../../src/config/setting.js';
 import { createMemoryStore } from '../../../src/store/memory.js';
 import { createManualClock } from '../../../src/testing/manual-clock.js';
+import { GATEWAY } from '../../support/a2a/fake-rooms.js';
 import { a2aLab, KEY, type A2ALab } from '../../support/a2a/lab.js';
 
 let lab: A2ALab | null = null;
@@ -28,6 +33,33 @@ describe('the adapter’s construction', () => {
     await expect(adapter.onStarted('Gateway', 'x')).rejects.toThrow(early);
     expect(() => adapter.gateway).toThrow(RuntimeError);
     expect(adapter.url).toBeNull();
+  });
+
+  it('A-001 calls the address it was given with the key it was given', async () => {
+    const asked: (string | undefined)[][] = [];
+    const platform = createHttpServer((request, response) => {
+      asked.push([request.url, request.headers['x-api-key']?.toString()]);
+      response.writeHead(503).end();
+    }).listen(0, '127.0.0.1');
+    await once(platform, 'listening');
+    const { port } = platform.address() as AddressInfo;
+    const adapter = new A2AGatewayAdapter(
+      { port: 0, store: 'memory', auth: { anonymous: 'loopback' } },
+      { clock: createManualClock() },
+    );
+    adapter.platform = createPlatformConnection({
+      agentId: GATEWAY.id,
+      apiKey: 'band_a_injected',
+      restUrl: `http://127.0.0.1:${port}`,
+      wsUrl: `ws://127.0.0.1:${port}`,
+    });
+    await adapter
+      .buildRestClient({})
+      .getMe()
+      .catch(() => undefined);
+    platform.closeAllConnections();
+    platform.close();
+    expect(asked[0]).toEqual(['/api/v1/agent/me', 'band_a_injected']);
   });
 
   it('A-002 has the documented defaults', () => {
@@ -119,7 +151,14 @@ describe('the start', () => {
     ['a proxy that is no address', { trustProxy: ['proxy.example'] }, /a2a\.trust_proxy/],
     ['one slug for two', { peers: { slugs: { a: 'x', b: 'x' } } }, /a2a\.peers\.slugs/],
   ])('A-005 A-006 is refused for %s, in one sentence that names the setting', async (_name, options, sentence) => {
-    await expect(a2aLab({ options })).rejects.toThrow(sentence);
+    // Were the port opened first, it would be the port that is complained of.
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const refused = await a2aLab({ options: { port, ...options } }).catch((error: unknown) => error as Error);
+    taken.close();
+    expect(refused).toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringMatching(sentence) as string });
+    expect((refused as Error).message).toMatch(/^[^\n]+\.$/);
   });
 
   it('A-006 anonymous callers are let in on loopback, or everywhere with a warning', async () => {

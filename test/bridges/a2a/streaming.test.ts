@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
+import { EventSource } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
-import { kindOf, legacyMessage, message, type Stream } from '../../support/a2a/client.js';
+import { kindOf, legacyMessage, message, type Body, type Stream } from '../../support/a2a/client.js';
 import { a2aLab, KEY, type A2ALab } from '../../support/a2a/lab.js';
 
 const ASK = '\n```a2a\n{"state":"input-required"}\n```';
@@ -110,7 +111,23 @@ describe('a stream', () => {
     await lab.clock.advance(15_000);
     await lab.reply('done');
     await stream.rest();
-    expect(stream.comments).toContain(': keep-alive');
+    expect(stream.comments).toEqual([': keep-alive', ': keep-alive']);
+  });
+
+  it('A-245 A-253 the parser of browsers sees the events and no comment', async () => {
+    lab = await a2aLab({ options: { auth: { anonymous: 'loopback' } }, client: { headers: {} } });
+    const taskId = await lab.submit('x');
+    await working(taskId);
+    const source = new EventSource(`${lab.client.base}/agents/helper/tasks/${taskId}:subscribe?A2A-Version=1.0`);
+    const seen: Body[] = [];
+    source.onmessage = ({ data }) => seen.push(JSON.parse(data as string) as Body);
+    await lab.until(() => seen.length === 1);
+    await lab.clock.advance(15_000);
+    await lab.reply('one\n\ndata: two\r\n: three');
+    await lab.until(() => seen.length === 3);
+    source.close();
+    expect(seen.map(kindOf)).toEqual(['task', 'artifactUpdate', 'statusUpdate']);
+    expect(seen[1]?.artifactUpdate.artifact.parts).toEqual([{ text: 'one\n\ndata: two\r\n: three' }]);
   });
 
   it('A-246 a reader that stops reading is cut off, and the others are not held up', async () => {
