@@ -144,6 +144,7 @@ export class A2AGatewayAdapter extends SimpleAdapter {
       senderName: msg.senderName,
       content: msg.content,
       mentions: metadata.success ? (metadata.data.mentions ?? []) : [],
+      writtenAt: msg.createdAt.getTime(),
     });
   }
 

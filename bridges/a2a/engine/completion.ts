@@ -156,7 +156,7 @@ export class Completion {
       try {
         then(await delivery.lookWhole(context, open.row.lastPostId, open.row.peerId, replied, signal));
       } catch (error) {
-        if (!signal.aborted) then({ look: 'unknown', lastReplyId: null });
+        if (!signal.aborted) then({ look: 'unknown', lastReplyId: null, endedAt: null });
         throw error;
       }
     });

@@ -37,6 +37,8 @@ export interface WholeLook {
   readonly look: Look;
   /** The peer's newest text in the room that is for this agent; read only once the delivery has ended. */
   readonly lastReplyId: string | null;
+  /** When the peer's turn was over, by the platform's clock; null where it is not, or is not said. */
+  readonly endedAt: number | null;
 }
 
 const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
@@ -81,20 +83,22 @@ export class DeliveryStates {
     signal: AbortSignal,
   ): Promise<WholeLook> {
     const { roomId } = context.record;
-    if (this.#readable === false || roomId === null) return { look: 'none', lastReplyId: null };
+    if (this.#readable === false || roomId === null) return { look: 'none', lastReplyId: null, endedAt: null };
     let post: ChatMessage | null = null;
     let look: Look = 'unknown';
     let lastReplyId: string | null = null;
+    let endedAt: number | null = null;
     for await (const row of readForward(this.#rest, context, roomId, signal)) {
       if (row.id === messageId) {
         post = row;
         look = this.#stateOf(row, peerId, replied);
+        endedAt = look === 'processed' ? endOf(row, peerId) : null;
         if (look !== 'processed' && look !== 'failed') break;
       } else if (post && row.sender_id === peerId && isTextFor(row, post.sender_id)) {
         lastReplyId = row.id;
       }
     }
-    return { look, lastReplyId };
+    return { look, lastReplyId, endedAt };
   }
 
   /** The peer's last answer to a post that stands in the room, taken already or not; null for none. */
@@ -121,6 +125,13 @@ export class DeliveryStates {
     const state = STATES.safeParse(states[peerId]?.status);
     return state.success ? state.data : 'none';
   }
+}
+
+function endOf(row: ChatMessage, peerId: string): number | null {
+  const metadata = messageMetadataSchema.safeParse(row.metadata ?? {});
+  const said = metadata.success ? metadata.data.delivery_status?.[peerId]?.['processed_at'] : null;
+  const at = typeof said === 'string' ? Date.parse(said) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
 }
 
 function isTextFor(row: ChatMessage, agentId: string | null | undefined): boolean {

@@ -6,6 +6,7 @@ import { isInterrupted } from '../wire.js';
 import type { OpenTask } from './book.js';
 import type { Context } from './contexts.js';
 import type { EngineCore } from './core.js';
+import type { WholeLook } from './delivery.js';
 import { stateLabel } from './figures.js';
 import { DEBT_QUIET_MS, quietFor, takeReply, tasksOf, type Lane } from './lanes.js';
 import { answer, remark } from './steps.js';
@@ -18,7 +19,11 @@ export interface BandReply {
   readonly senderName: string | null;
   readonly content: string;
   readonly mentions: readonly MentionName[];
+  /** By the platform's clock. */
+  readonly writtenAt: number;
 }
+
+const UNKNOWN: WholeLook = { look: 'unknown', lastReplyId: null, endedAt: null };
 
 /** Finds the task that a message of a room belongs to, and adds what it says. */
 export class Replies {
@@ -47,7 +52,7 @@ export class Replies {
     try {
       if (lane.doubtful) await this.#settle(lane);
       if (lane.record.taken.includes(reply.id)) return;
-      const isOwed = lane.running === null && (await this.#isOwed(lane));
+      const isOwed = lane.running === null && (await this.#isOwed(lane, reply));
       const taskId = lane.running ?? this.#parkedOrInterrupted(lane);
       if (taskId === null || (isOwed && lane.running === null)) {
         await this.#lateReply(lane, reply);
@@ -76,20 +81,22 @@ export class Replies {
 
   /**
    * Whether what comes now is the answer to a task that has ended, and not a word about one that waits. Paid is the debt
-   * when the peer's turn is over and its answer was dropped, or, where turns can't be seen, after a time of quiet.
+   * when the peer's turn is over and its answer was dropped or never written, or, where turns can't be seen, after a time
+   * of quiet.
    */
-  async #isOwed(lane: Lane): Promise<boolean> {
+  async #isOwed(lane: Lane, { writtenAt }: BandReply): Promise<boolean> {
     const { debt } = lane.record;
     if (debt === null || this.#parkedOrInterrupted(lane) === null) return debt !== null;
     const { delivery, work } = this.#core;
-    const look =
+    const { look, endedAt } =
       debt.messageId === null
-        ? 'none'
+        ? UNKNOWN
         : await delivery
-            .look(lane.context, debt.messageId, lane.peerId, false, work.signal)
-            .catch(() => 'unknown' as const);
+            .lookWhole(lane.context, debt.messageId, lane.peerId, false, work.signal)
+            .catch((): WholeLook => UNKNOWN);
     if (look === 'processing' || look === 'delivered') return true;
-    if (look === 'processed' && debt.answered !== true) return true;
+    const isOfLaterTurn = endedAt !== null && writtenAt > endedAt;
+    if (look === 'processed' && debt.answered !== true && !isOfLaterTurn) return true;
     const unreadable = look === 'none' || look === 'unknown';
     if (unreadable && quietFor(lane, this.#core.now()) < DEBT_QUIET_MS) return true;
     if (lane.record.debt === debt) lane.record = { ...lane.record, debt: null };

@@ -289,18 +289,32 @@ describe('tasks of one conversation', () => {
     const working = await lab.submit('b', { contextId: 'b' });
     await lab.until(async () => (await state(working)) === 'TASK_STATE_WORKING');
     const queued = await lab.submit('c', { contextId: 'b' });
-    const stream = await lab.client.stream('helper', 'SubscribeToTask', { id: asked });
+    const auth = await lab.submit('d', { contextId: 'd' });
+    await lab.until(async () => (await state(auth)) === 'TASK_STATE_WORKING');
+    await lab.reply('Log in\n```a2a\n{"state":"auth-required"}\n```');
+    const all = [asked, working, queued, auth];
+    expect(await Promise.all(all.map((taskId) => state(taskId)))).toEqual([
+      'TASK_STATE_INPUT_REQUIRED',
+      'TASK_STATE_WORKING',
+      'TASK_STATE_SUBMITTED',
+      'TASK_STATE_AUTH_REQUIRED',
+    ]);
+    const streams = await Promise.all(all.map((id) => lab.client.stream('helper', 'SubscribeToTask', { id })));
     await lab.clock.advance(60_000);
-    expect((await stream.rest()).at(-1)?.result.statusUpdate.status).toMatchObject({
-      state: 'TASK_STATE_FAILED',
-      message: { metadata: { band_reason: 'EXPIRED' } },
-    });
-    for (const taskId of [asked, working, queued]) {
-      await lab.until(async () => (await state(taskId)) === 'TASK_STATE_FAILED');
+    for (const stream of streams) {
+      expect((await stream.rest()).at(-1)?.result.statusUpdate.status).toMatchObject({
+        state: 'TASK_STATE_FAILED',
+        message: { metadata: { band_reason: 'EXPIRED' } },
+      });
     }
+    for (const taskId of all) expect(await state(taskId)).toBe('TASK_STATE_FAILED');
     await lab.clock.advance(700_000);
-    await lab.until(async () => (await lab.client.rpc('helper', 'GetTask', { id: asked })).body.error?.code === -32001);
+    for (const id of all) {
+      await lab.until(async () => (await lab.client.rpc('helper', 'GetTask', { id })).body.error?.code === -32001);
+    }
     expect((await lab.client.rpc('helper', 'ListTasks', {})).body.result.totalSize).toBe(0);
+    const keys = (await lab.store.range({ from: 'a2a/', to: 'a2a0', limit: 10_000 })).map(({ key }) => key);
+    expect(keys.filter((key) => all.some((taskId) => key.includes(taskId)))).toEqual([]);
   });
 
   /** A task that asked back, and a later one of its lane that was cancelled while the peer was at it. */
@@ -363,6 +377,32 @@ describe('tasks of one conversation', () => {
     expect(await textOf(asked)).toBe('booked for four');
   });
 
+  it('A-181 A-205 a turn that ended without a word owes none: what is written later is about the task that waits', async () => {
+    lab = await a2aLab();
+    lab.rooms.showDelivery = true;
+    const { asked, post } = await askedAndCancelled();
+    const ended = lab.clock.now() + 60_000;
+    lab.rooms.delivery.set(post, 'processed');
+    lab.rooms.processedAt.set(post, ended);
+    await lab.clock.advance(120_000);
+    await lab.reply('booked for four', { writtenAt: ended + 1 });
+    expect([await state(asked), await textOf(asked)]).toEqual(['TASK_STATE_COMPLETED', 'booked for four']);
+  });
+
+  it('A-181 A-205 what was written before the turn ended is owed, however late it comes', async () => {
+    lab = await a2aLab();
+    lab.rooms.showDelivery = true;
+    const { asked, post } = await askedAndCancelled();
+    const ended = lab.clock.now() + 60_000;
+    lab.rooms.delivery.set(post, 'processed');
+    lab.rooms.processedAt.set(post, ended);
+    await lab.clock.advance(120_000);
+    await lab.reply('sunny', { writtenAt: ended });
+    expect(await state(asked)).toBe('TASK_STATE_INPUT_REQUIRED');
+    await lab.reply('booked for four', { writtenAt: ended + 1 });
+    expect(await textOf(asked)).toBe('booked for four');
+  });
+
   it('A-214 at the cap new work is refused, running work goes on, and an end makes room', async () => {
     lab = await a2aLab({ options: { limits: { openTasks: 3, openTasksPerPrincipal: 2 } } });
     const first = await lab.submit('a');
@@ -420,7 +460,18 @@ describe('tasks of one conversation', () => {
 });
 
 describe('any order of happenings', () => {
-  const STEPS = ['reply', 'ask', 'cancel', 'timeout', 'followUp', 'roomGone', 'remark', 'restart'] as const;
+  const STEPS = [
+    'reply',
+    'ask',
+    'cancel',
+    'timeout',
+    'followUp',
+    'roomGone',
+    'remark',
+    'restart',
+    'left',
+    'removed',
+  ] as const;
 
   it('A-201 leaves one end state, and log, row and every subscriber agree', async () => {
     await fc.assert(
@@ -475,6 +526,8 @@ describe('any order of happenings', () => {
     }
     if (step === 'remark') await lab.reply('hm', { roomId, from: WEATHER.id, name: 'Weather' });
     if (step === 'roomGone') await lab.engine.roomGone(roomId);
+    if (step === 'left') await lab.engine.peerLeft(roomId, HELPER.id);
+    if (step === 'removed') await lab.engine.peerRemoved(HELPER.id);
   }
 
   /** What a client makes of the events it was handed. */

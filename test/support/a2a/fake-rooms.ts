@@ -49,6 +49,8 @@ export class FakeRooms {
   /** Delivery state by message id, shown on the gateway's own rows while {@link showDelivery} is on. */
   readonly delivery = new Map<string, string>();
   showDelivery = false;
+  /** When the turn about a message was over, where the platform says so. */
+  readonly processedAt = new Map<string, number>();
   /** Delivery state of every message at its post, where states are shown. */
   deliveredAs = 'processing';
   /** The platform's own clock. */
@@ -283,7 +285,9 @@ export class FakeRooms {
     const state = this.delivery.get(row.id);
     if (!this.showDelivery || state === undefined) return row;
     const [mention] = (row.metadata as { mentions?: { id: string }[] }).mentions ?? [];
-    return { ...row, metadata: { ...row.metadata, delivery_status: { [mention?.id ?? '']: { status: state } } } };
+    const at = this.processedAt.get(row.id);
+    const delivery = { status: state, ...(at !== undefined && { processed_at: new Date(at).toISOString() }) };
+    return { ...row, metadata: { ...row.metadata, delivery_status: { [mention?.id ?? '']: delivery } } };
   }
 }
 

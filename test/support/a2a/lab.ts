@@ -36,7 +36,7 @@ export interface A2ALab {
   /** A peer answers in a room: its text mentions the gateway. */
   reply(
     text: string,
-    more?: { id?: string; roomId?: string; from?: string; name?: string; raw?: boolean },
+    more?: { id?: string; roomId?: string; from?: string; name?: string; raw?: boolean; writtenAt?: number },
   ): Promise<string>;
   /** Waits until a condition holds, without time passing on the lab's clock. */
   until(condition: () => boolean | Promise<boolean>, what?: string): Promise<void>;
@@ -136,6 +136,7 @@ export async function a2aLab(lab: LabOptions = {}): Promise<A2ALab> {
         senderName: more.name ?? 'Helper',
         content: more.raw ? text : `@[[${GATEWAY.id}]] ${text}`,
         mentions: [{ id: GATEWAY.id, handle: GATEWAY.handle }],
+        writtenAt: more.writtenAt ?? clock.now(),
       });
       return id;
     },

@@ -31,6 +31,7 @@ const rest: BandCalls = {
           senderName: 'Echo',
           content: 'echo',
           mentions: [],
+          writtenAt: Date.now(),
         };
         void adapter.gateway.engine.reply(reply);
       });
