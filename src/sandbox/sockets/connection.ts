@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { RawData } from 'ws';
 import type { Clock } from '../../base/clock.js';
 import type { Logger } from '../../base/log.js';
@@ -21,6 +22,8 @@ export interface ConnectionDeps {
   readonly judge: (topic: string) => JoinVerdict;
   /** Bytes that may wait for the reader. */
   readonly slowReaderBytes: number;
+  /** What the socket writes into. */
+  readonly stream: Pick<Duplex, 'cork' | 'uncork'>;
   readonly onClosed: () => void;
 }
 
@@ -36,6 +39,7 @@ export class Connection {
   readonly #channels = new Map<string, string | null>();
   #heardAtMs: number;
   #cancelSilence: () => void;
+  #gathering = false;
 
   constructor(principalId: string, socket: PlatformSocket, deps: ConnectionDeps) {
     this.principalId = principalId;
@@ -96,8 +100,13 @@ export class Connection {
 
   /** @param code - 1006 drops the TCP connection */
   close(code: number, reason = ''): void {
-    if (code === DROPPED) this.#socket.terminate();
-    else this.#socket.end(code, reason);
+    if (code !== DROPPED) {
+      this.#socket.end(code, reason);
+      return;
+    }
+    // What was pushed before the drop is on its way.
+    this.#letGo();
+    this.#socket.terminate();
   }
 
   #receive(text: string): void {
@@ -148,8 +157,23 @@ export class Connection {
       this.#socket.terminate();
       return;
     }
+    this.#gather();
     this.#socket.send(text);
   }
+
+  /** Frames of one turn of the event loop leave in one write, which is most of what a frame costs, here and there. */
+  #gather(): void {
+    if (this.#gathering) return;
+    this.#gathering = true;
+    this.#deps.stream.cork();
+    setImmediate(this.#letGo);
+  }
+
+  readonly #letGo = (): void => {
+    if (!this.#gathering) return;
+    this.#gathering = false;
+    this.#deps.stream.uncork();
+  };
 
   readonly #heard = (): void => {
     this.#heardAtMs = this.#deps.clock.now();

@@ -179,6 +179,7 @@ export class SocketServer {
         clock,
         log: this.#log,
         slowReaderBytes: this.#slowReaderBytes,
+        stream: socket,
         judge: (topic) => judgeJoin(world, who, topic),
         onClosed: () => {
           hub.remove(connection);
