@@ -30,6 +30,8 @@ export interface OutLabOptions {
   readonly hooks?: Partial<Pick<SlackOutDeps, 'roomError' | 'threadMoved' | 'replies' | 'unreachable' | 'refresh'>>;
   readonly rates?: boolean;
   readonly timeoutMs?: number;
+  /** From 0, every wait at its shortest, to 1; default in the middle. */
+  readonly jitter?: number;
   /** The double's chance for faults; default Math.random. */
   readonly random?: () => number;
 }
@@ -131,7 +133,7 @@ export async function openOut(options: OutLabOptions = {}): Promise<OutLab> {
       clock,
       log: options.log ?? silentLogger,
       metrics,
-      random: () => 0.5,
+      random: () => options.jitter ?? 0.5,
       options: { ...settings, slackApiUrl: slack.apiUrl },
       installation: () => installation.current,
       roomError: (about, error) => {

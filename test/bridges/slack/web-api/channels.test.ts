@@ -340,6 +340,7 @@ describe('direct messages that the app does not take', () => {
     const tab = lab.slack.world.channels.get(said.channel)!;
     tab.messagesTab = false;
     await lab.out.reply(dm, { id: 'dm', markdown: 'psst', kind: 'reply' });
+    await lab.pass(1_000);
     await lab.reply('hello');
     await lab.pass(60 * MINUTE_MS, 10 * MINUTE_MS);
     expect(lab.shown()).toEqual(['hello']);

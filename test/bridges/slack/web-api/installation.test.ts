@@ -73,6 +73,18 @@ describe('a token that Slack does not take', () => {
     },
   );
 
+  it('S-105 several writes that learn it at once make one alert', async () => {
+    const { lines, log } = recorded();
+    const lab = await openOut({ log });
+    lab.slack.fault({ method: 'chat.postMessage', times: 2, effect: error('token_revoked') });
+    const other = { ...lab.thread, threadTs: lab.alice.says('#general', 'and here?').ts };
+    await lab.reply('hello');
+    await lab.out.reply(other, { id: 'other', markdown: 'hello', kind: 'reply' });
+    await lab.pass(1_000);
+    expect(lab.slack.calls('chat.postMessage')).toHaveLength(2);
+    expect(lines.filter(({ msg }) => msg === 'Slack lane parked')).toHaveLength(1);
+  });
+
   it('S-105 missing_scope of a post: the alert names what is needed', async () => {
     const { lines, log } = recorded();
     const { lab } = await failing('chat.postMessage', 'missing_scope', 1, { log });

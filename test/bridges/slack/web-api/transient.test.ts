@@ -181,7 +181,7 @@ describe('the workspace has reached its message limit', () => {
   it.each(POSTS)(
     'S-105 message_limit_exceeded of %s: tried again after a minute, given up after half an hour',
     async (method) => {
-      const { lab } = await failing(method, error('message_limit_exceeded'), 100);
+      const { lab } = await failing(method, error('message_limit_exceeded'), 100, { jitter: 0 });
       await lab.pass(59_000, 1_000);
       expect(tries(lab, method)).toBe(1);
       await lab.pass(15_000, 1_000);
