@@ -2,7 +2,7 @@ import type { GatewayError } from '../../src/base/errors.js';
 import type { Logger } from '../../src/base/log.js';
 import type { BandRest } from '../../src/platform/rest/band-rest.js';
 import { slackErrorOf } from './errors.js';
-import { slackKey } from './conversation.js';
+import { ANY_TEAM, slackKey } from './conversation.js';
 import type { Bindings } from './inbound/bindings.js';
 import type { Threads } from './inbound/threads.js';
 import type { Installation } from './installations.js';
@@ -28,7 +28,7 @@ export function createOutHooks({
   return {
     installation(slug, team) {
       const found = installations.get(slug);
-      if (!found?.identity || found.refused || found.identity.teamId !== team) return null;
+      if (!found?.identity || found.refused || (team !== ANY_TEAM && found.identity.teamId !== team)) return null;
       const { teamUrl, botUserId, scopes } = found.identity;
       return { client: found.client, app: found.app, teamUrl, botUserId, scopes };
     },
@@ -60,6 +60,8 @@ export async function suspendAll(
   out: Pick<SlackOut, 'suspend'>,
 ): Promise<void> {
   const teams = new Set([...bindings.ofApp(app.slug)].map(({ thread }) => thread.team));
+  // Nothing would lift it again.
+  teams.delete(ANY_TEAM);
   if (identity) teams.add(identity.teamId);
   for (const team of teams) await out.suspend(app.slug, team, slackErrorOf(error) ?? error.code);
 }

@@ -133,6 +133,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   const bindings = await Bindings.open({
     store,
     prefix: `${prefix}/bindings`,
+    teamOf: (slug) => installations.get(slug)?.identity?.teamId ?? null,
     rest,
     clock,
     log,

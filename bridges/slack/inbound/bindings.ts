@@ -8,7 +8,7 @@ import { noMetrics, type Metrics } from '../../../src/base/metrics.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import { readJson, toBytes } from '../../../src/store/json.js';
 import { prefixRange, type StateStore } from '../../../src/store/port.js';
-import { parseSlackKey, slackKey, teamlessKey, type SlackThread } from '../conversation.js';
+import { ANY_TEAM, parseSlackKey, slackKey, teamlessKey, type SlackThread } from '../conversation.js';
 import { scanRooms, type FoundRoom } from './room-scan.js';
 
 /** What is known of a thread that a room is to stand for. */
@@ -50,6 +50,8 @@ export interface BindingsDeps {
   readonly rest: BandRest;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The workspace of an app's token, null until it is known: what a binding of the reference leaves out. */
+  readonly teamOf?: (slug: string) => string | null;
   /** Looks for bound rooms even with a filled store. */
   readonly rescan: boolean;
   /** Ends what goes on with nobody waiting for it. */
@@ -94,7 +96,7 @@ export class Bindings {
   /** The thread a room stands for; null for a room that stands for none. */
   ofRoom(roomId: string): Binding | null {
     const key = this.#byRoom.get(roomId);
-    const thread = key === undefined ? null : parseSlackKey(key);
+    const thread = key === undefined ? null : this.#threadOf(key);
     return key === undefined || !thread ? null : { key, thread, roomId };
   }
 
@@ -139,7 +141,7 @@ export class Bindings {
   /** All bindings of one app, in no order. */
   *ofApp(slug: string): Generator<Binding> {
     for (const [key, roomId] of this.#byKey) {
-      const thread = parseSlackKey(key);
+      const thread = this.#threadOf(key);
       if (thread?.slug === slug) yield { key, thread, roomId };
     }
   }
@@ -266,6 +268,12 @@ export class Bindings {
     );
     await this.#commit(key, roomId);
     return { binding: { key, thread: facts, roomId }, isNew: true };
+  }
+
+  #threadOf(key: ConversationKey): SlackThread | null {
+    const thread = parseSlackKey(key);
+    if (thread?.team !== ANY_TEAM) return thread;
+    return { ...thread, team: this.#deps.teamOf?.(thread.slug) ?? ANY_TEAM };
   }
 
   /** A binding of the reference stands under a key without a team. */

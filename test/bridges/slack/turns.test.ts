@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
-import { DEMO } from '../../../src/sandbox/index.js';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { DEMO, startSandbox } from '../../../src/sandbox/index.js';
+import { startAcme } from '../../support/slack/acme.js';
 import { startBridge, say, type BridgeLab } from '../../support/slack/bridge-lab.js';
 import { callRest } from '../../support/rest-call.js';
 
@@ -314,5 +315,33 @@ describe('a turn', () => {
     const note = lab.turns[1]?.participantsMsg ?? '';
     expect(note.startsWith('[Slack]')).toBe(true);
     expect(note).toContain('\n\n');
+  });
+
+  it('S-079 S-083 so does a reply in a room that the reference opened, which names no workspace', async () => {
+    const world = await startAcme({ rates: false });
+    onTestFinished(() => world.slack.stop());
+    const said = world.alice.says('#general', 'hello');
+    const sandbox = await startSandbox({ port: 0 });
+    onTestFinished(() => sandbox.close());
+    const agent = async (path: string, body: unknown) =>
+      (await callRest(sandbox.restUrl, 'POST', `/api/v1/agent${path}`, DEMO.helpdesk.apiKey, body)).body as {
+        data: { id: string };
+      };
+    const { data: room } = await agent('/chats', { chat: {} });
+    const metadata = {
+      slack_app_slug: 'main',
+      slack_channel_id: said.channel,
+      slack_thread_ts: said.ts,
+      slack_user_id: world.alice.id,
+      slack_room_id: room.id,
+    };
+    const event = { content: 'Slack thread context', message_type: 'task', metadata };
+    await agent(`/chats/${room.id}/events`, { event });
+    await agent(`/chats/${room.id}/participants`, { participant: { participant_id: DEMO.user.id, role: 'member' } });
+    const lab = await startBridge({ world, sandbox, onTurn: (turn) => say(turn, 'for Slack').then(() => undefined) });
+    await callRest(sandbox.restUrl, 'POST', `/api/v1/me/chats/${room.id}/messages`, DEMO.user.apiKey, {
+      message: { content: '@helpdesk tell them', mentions: [{ id: DEMO.helpdesk.id }] },
+    });
+    expect(await lab.answered(said)).toEqual(['for Slack']);
   });
 });
