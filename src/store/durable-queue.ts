@@ -6,6 +6,7 @@ import { GatewayError, isGatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { JsonAround } from './json.js';
 import type { StateStore, StoreChange } from './port.js';
+import { suspectDelayMs } from './crash-trial.js';
 import { createAttempt } from './queue-attempt.js';
 import { QueueLanes, type Slot } from './queue-lanes.js';
 import { crashLoop, type Ending, type Handler } from './queue-outcome.js';
@@ -91,10 +92,14 @@ export class DurableQueue<T> {
   /** Opens the queue with what an earlier process left in it. */
   static async open<T>(options: DurableQueueOptions<T>): Promise<DurableQueue<T>> {
     const queue = new DurableQueue(options);
-    const { waiting, deadIds } = await queue.#records.load();
+    const { waiting, deadIds, clean } = await queue.#records.load();
+    const openedAt = options.clock.now();
+    let suspects = 0;
     for (const { key, record } of waiting) {
       queue.#ids.add(record.id);
-      queue.#lanes.enter({ key, record, notBefore: 0 });
+      const delayMs = clean ? 0 : suspectDelayMs(record.crashes, suspects);
+      if (delayMs > 0) suspects += 1;
+      queue.#lanes.enter({ key, record, notBefore: delayMs === 0 ? 0 : openedAt + delayMs });
     }
     for (const id of deadIds) queue.#ids.add(id);
     queue.#deadCount = deadIds.length;

@@ -3,13 +3,11 @@ import type { Clock } from '../base/clock.js';
 import { isGatewayError, toError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore, StoreChange } from './port.js';
+import { beginTrial, MOST_CRASHES, SUSPECTED_FROM } from './crash-trial.js';
 import type { Slot } from './queue-lanes.js';
 import type { Ending, Handler, Outcome } from './queue-outcome.js';
 import type { QueueRecord, QueueRecords } from './queue-records.js';
 import { isStoreFault } from './store-fault.js';
-
-/** Ends of the process that one record may be charged with: what ends it whenever it is tried would do so for ever. */
-const MOST_CRASHES = 20;
 
 export interface QueueAttemptOptions<T> {
   store: StateStore;
@@ -43,18 +41,22 @@ export function createAttempt<T>(
 
   return async (slot) => {
     let outcome: Outcome;
+    let endTrial: (() => Promise<void>) | null = null;
     try {
       const isOver = slot.record.crashes >= MOST_CRASHES;
+      if (!isOver && slot.record.crashes >= SUSPECTED_FROM) endTrial = await beginTrial(slot, options);
       outcome = await (isOver ? onCrashLoop : handler)(slot.record, signal);
     } catch (error) {
       outcome = outcomeOf(error);
     }
+    await endTrial?.();
     if (outcome.kind === 'retry') outcome = charge(slot, outcome);
     try {
       if (outcome.kind === 'wait') {
         slot.notBefore = clock.now() + outcome.afterMs;
-        if (!outcome.maybeDelivered || slot.record.maybeDelivered) return false;
-        slot.record = { ...slot.record, maybeDelivered: true };
+        const isNews = outcome.maybeDelivered === true && !slot.record.maybeDelivered;
+        if (isNews) slot.record = { ...slot.record, maybeDelivered: true };
+        if (!isNews && !endTrial) return false;
         await store.batch([records.put(slot.key, slot.record)]);
         return false;
       }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Clock } from '../base/clock.js';
 import { aroundToBytes, type JsonAround, readJson, toBytes } from './json.js';
+import { SUSPECTED_FROM } from './crash-trial.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from './port.js';
 
 /** What is queued, as its handler sees it. */
@@ -64,25 +65,29 @@ export class QueueRecords<T> {
       failures: z.number(),
       crashes: z.number().default(0),
       maybeDelivered: z.boolean(),
+      begun: z.boolean().default(false),
     });
     this.#deadSchema = z.object({ ...shared, diedAt: z.number(), code: z.string(), reason: z.string() });
   }
 
   /**
    * What an earlier process left. After an unclean end the head of each lane counts as crashed once more, since
-   * the process may have died in it: a record that kills the process does not do so for ever.
+   * the process may have died in it: a record that kills the process does not do so for ever. A suspected one counts
+   * only when its try had begun.
    */
-  async load(): Promise<{ waiting: WaitingEntry<T>[]; deadIds: string[] }> {
+  async load(): Promise<{ waiting: WaitingEntry<T>[]; deadIds: string[]; clean: boolean }> {
     const cleanKey = `${this.#prefix}/clean`;
     const clean = (await this.#store.get(cleanKey)) !== null;
     const waiting: WaitingEntry<T>[] = [];
     const heads = new Set<string>();
     let tried: StoreChange[] = [];
     for await (const { key, value } of this.#all('waiting')) {
-      let record = readJson(value, this.#recordSchema) as QueueRecord<T>;
+      const { begun, ...stored } = readJson(value, this.#recordSchema);
+      let record = stored as QueueRecord<T>;
       if (!clean && !heads.has(record.lane)) {
         heads.add(record.lane);
-        record = { ...record, crashes: record.crashes + 1, maybeDelivered: true };
+        const crashes = record.crashes + (begun || record.crashes < SUSPECTED_FROM ? 1 : 0);
+        record = { ...record, crashes, maybeDelivered: true };
         tried.push({ kind: 'put', key, value: toBytes(record) });
       }
       if (tried.length >= PAGE) {
@@ -98,7 +103,7 @@ export class QueueRecords<T> {
       deadIds.push(readJson(value, this.#deadSchema).id);
       this.#sequence = Math.max(this.#sequence, sequenceOf(key));
     }
-    return { waiting, deadIds };
+    return { waiting, deadIds, clean };
   }
 
   /** A fresh place at the end of the queue. */
@@ -116,6 +121,11 @@ export class QueueRecords<T> {
     const { before, bytes, after } = bodyJson;
     const value = aroundToBytes({ before: `${rest.slice(0, -1)},"body":${before}`, bytes, after: `${after}}` });
     return { kind: 'put', key, value };
+  }
+
+  /** The record with the mark that its try has begun; without it in every other form. */
+  begun(key: string, record: QueueRecord<T>): StoreChange {
+    return { kind: 'put', key, value: toBytes({ ...record, begun: true }) };
   }
 
   done(key: string): StoreChange {

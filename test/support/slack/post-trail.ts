@@ -19,13 +19,15 @@ export function postTrail(slack: SlackDouble, said: Said, processStarts: readonl
   const stands = slack.botMessages(said.channel, said.ts).slice(0, MOST_LINES);
   return [
     `calls for thread ${said.channel} ${said.ts}:`,
-    ...calls.map((call) => line(call.at, `${call.method} ${keyOf(call)} → ${call.outcome}`)),
+    ...calls.map((call) => line(call.at, `${call.method} ${aboutOf(call)} → ${call.outcome}`)),
     'what stands there:',
     ...stands.map((one) => line(one.at, `${JSON.stringify(one.metadata)} ${JSON.stringify(one.shown)}`)),
   ].join('\n');
 }
 
-function keyOf({ args }: LoggedCall): string {
+function aboutOf({ method, args }: LoggedCall): string {
+  if (method === 'conversations.replies')
+    return args['include_all_metadata'] === undefined ? 'reads' : 'looks for posts';
   const metadata = typeof args['metadata'] === 'string' ? (JSON.parse(args['metadata']) as Json) : null;
   const payload = metadata?.['event_payload'] as Json | undefined;
   return payload ? `key ${String(payload['k'])} (${String(payload['t'])})` : '';
