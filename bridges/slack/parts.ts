@@ -258,7 +258,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     clock,
     log,
   });
-  const dispatch = createDispatcher({
+  const { handle, crashLoop } = createDispatcher({
     installations,
     replayOf: (app) =>
       createReplay({ app, identity: () => installations.get(app.slug)?.identity ?? null, slackApiUrl }),
@@ -355,7 +355,8 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       for (const installation of installations.values()) installation.start();
       await out.start();
       await lookBack.prepare();
-      inbox.queue.start(inTurns(dispatch, { mostTurns: options.maxConcurrentTurns, closing: closing.signal }));
+      const limits = { mostTurns: options.maxConcurrentTurns, closing: closing.signal };
+      inbox.queue.start(inTurns(handle, limits), crashLoop);
       for (const socket of sockets) socket.start();
       undo.push(
         clock.every(PRUNE_EVERY_MS, () => {

@@ -56,6 +56,7 @@ export const ERROR_CODES = {
   STORE_NEWER: row('The data directory was written by a newer version of this program.'),
   STORE_DAMAGED: row('The data directory is damaged.'),
   STORE_CONFLICT: row('The record changed meanwhile.', { undelivered: true }),
+  CRASH_LOOP: row('The process ended too often while this was being handled.'),
   STORE_TOO_LARGE: row('A record is larger than the store accepts.', { undelivered: true }),
 
   // Slack's Web API

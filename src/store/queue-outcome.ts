@@ -1,3 +1,4 @@
+import { ERROR_CODES } from '../base/error-codes.js';
 import type { StoreChange } from './port.js';
 import type { QueueRecord } from './queue-records.js';
 
@@ -43,5 +44,5 @@ export const crashLoop: Handler<unknown> = () =>
   Promise.resolve({
     kind: 'dead',
     code: 'CRASH_LOOP',
-    reason: 'The process ended too often while this was being handled.',
+    reason: ERROR_CODES.CRASH_LOOP.text,
   });

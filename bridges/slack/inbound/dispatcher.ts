@@ -58,12 +58,18 @@ const DONE: Outcome = { kind: 'done' };
 const IDENTITY_LOOK_MS = 1_000;
 const PARKED_LOOK_MS = 60_000;
 
+export interface Dispatcher {
+  readonly handle: Handler<SlackRecord>;
+  /** The end of a record that was there at too many ends of the process: its author hears of it. */
+  readonly crashLoop: Handler<SlackRecord>;
+}
+
 /** Inbox record → Bolt → its handler. One record's failure is its own. */
-export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { installations, log, out } = deps;
   const replays = new Map([...installations].map(([slug, { app }]) => [slug, deps.replayOf(app)]));
 
-  return async (record, signal) => {
+  const handle: Handler<SlackRecord> = async (record, signal) => {
     const { slug, payload } = record.body;
     const installation = installations.get(slug);
     const replay = replays.get(slug);
@@ -73,7 +79,7 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
     const delivery = parseDelivery(payload);
     // What steers the installation itself does not wait for Slack to say who the bot is.
     if (!installation.identity && !(delivery.kind === 'event' && isLifecycle(delivery.event))) {
-      return { kind: 'wait', afterMs: installation.refused ? PARKED_LOOK_MS : IDENTITY_LOOK_MS };
+      return lookLater(installation);
     }
     let outcome: Outcome = DONE;
     const take = async () => {
@@ -87,6 +93,17 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
       return await failed(toError(error), delivery, installation, record, signal);
     }
   };
+
+  const crashLoop: Handler<SlackRecord> = async (record, signal) => {
+    const installation = installations.get(record.body.slug);
+    if (!installation) return await handle(record, signal);
+    // Nobody can be told before it is known who the bot is.
+    if (!installation.identity) return lookLater(installation);
+    const error = new GatewayError('CRASH_LOOP');
+    return await failed(error, parseDelivery(record.body.payload), installation, record, signal);
+  };
+
+  return { handle, crashLoop };
 
   /** What failed after several steps may have done some of them; and no message ends without a word to its author. */
   async function failed(
@@ -250,6 +267,11 @@ export function createDispatcher(deps: DispatcherDeps): Handler<SlackRecord> {
     }
   }
 }
+
+const lookLater = ({ refused }: Installation): Outcome => ({
+  kind: 'wait',
+  afterMs: refused ? PARKED_LOOK_MS : IDENTITY_LOOK_MS,
+});
 
 function isLifecycle(event: SlackEvent): boolean {
   return event.kind === 'uninstalled' || event.kind === 'tokens_revoked';

@@ -25,7 +25,7 @@ function setUp(error: Error) {
     take: fails,
     ended: (_at, outcome) => ({ ...outcome, changes: [{ kind: 'delete', key: 'claimed' }] }) as Outcome,
   };
-  const handle = createDispatcher({
+  const { handle, crashLoop } = createDispatcher({
     installations: new Map([['main', installation as unknown as Installation]]),
     replayOf,
     messages,
@@ -55,7 +55,7 @@ function setUp(error: Error) {
     crashes: 0,
     maybeDelivered: false,
   });
-  return { handle, record, out };
+  return { handle, crashLoop, record, out };
 }
 const mention = {
   type: 'event_callback',
@@ -68,6 +68,15 @@ describe('a delivery whose handling fails', () => {
     const { handle, record } = setUp(new GatewayError('BAND_UNAVAILABLE'));
     expect(await handle(record(mention, 0), signal)).toMatchObject({ kind: 'retry', maybeDelivered: true });
     expect(await handle(record(mention, 4), signal)).toMatchObject({ kind: 'dead', changes: [{ key: 'claimed' }] });
+  });
+
+  it('S-106 is told to its author when it was there at too many ends of the process', async () => {
+    const { crashLoop, record } = setUp(new GatewayError('BAND_UNAVAILABLE'));
+    expect(await crashLoop(record(mention, 0), signal)).toMatchObject({
+      kind: 'dead',
+      code: 'X',
+      changes: [{ key: 'claimed' }],
+    });
   });
 
   it('S-169 a command that comes to no good end is answered, by its own address while that is open', async () => {
