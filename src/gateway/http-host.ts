@@ -6,6 +6,7 @@ import type { HttpListener, HttpMount, UpgradeListener } from '../base/http-moun
 import type { Clock } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
 import type { Metrics } from '../base/metrics.js';
+import { canDecline, declineUpgrade } from './declined-upgrade.js';
 import { sendError } from './http-errors.js';
 import type { Lifecycle } from './lifecycle.js';
 import { traced } from './tracing.js';
@@ -97,6 +98,10 @@ export function createHttpHost(
     dropped.inc();
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (canDecline(request)) {
+      declineUpgrade(server, request, socket, head);
+      return;
+    }
     const upgrade = stopping ? null : find(request)?.upgrade;
     if (!upgrade) {
       socket.end('HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/base/clock.js';
 import { isGatewayError } from '../../src/base/errors.js';
 import { silentLogger } from '../../src/base/log.js';
@@ -93,6 +94,41 @@ describe('the prefix table', () => {
     );
     const upgrade = 'GET /a HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n';
     expect(await raw(port, upgrade)).toMatch(/^HTTP\/1\.1 404/);
+  });
+
+  it.each([
+    ['in one piece', 0],
+    ['with a body that comes later', 1],
+  ])('A-360 a request that offers HTTP/2 is answered in HTTP/1.1, %s', async (_name, cut) => {
+    const { host } = await startHost();
+    host.mount('/agents', (request, response) => {
+      request.setEncoding('utf8');
+      let body = '';
+      request.on('data', (chunk: string) => (body += chunk));
+      request.on('end', () => response.end(JSON.stringify([request.method, request.url, request.headers, body])));
+    });
+    const head =
+      'POST /agents/echo?x=1 HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: 4\r\nHost: x\r\n' +
+      'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\nUpgrade: h2c\r\nX-Two: 1\r\nX-Two: 2\r\n\r\n';
+    const next = 'GET /agents/next HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
+    const socket = connect(host.port!, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(cut === 0 ? `${head}ping` : head);
+    let seen = '';
+    socket.setEncoding('utf8').on('data', (chunk: string) => (seen += chunk));
+    if (cut === 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      socket.write('ping');
+    }
+    await vi.waitFor(() => {
+      expect(seen).toContain('"ping"]');
+    });
+    // The connection is as good as any other.
+    socket.write(next);
+    await once(socket, 'close');
+    expect(seen).toContain('["POST","/agents/echo?x=1",{"content-length":"4","host":"x","x-two":"1, 2"},"ping"]');
+    expect(seen.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+    expect(seen).toContain('"/agents/next"');
   });
 
   it('hands upgrades to their prefix', async () => {
