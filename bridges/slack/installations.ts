@@ -7,6 +7,7 @@ import type { Metrics } from '../../src/base/metrics.js';
 import type { SlackAppConfig } from './apps.js';
 import { createSlackClient, type SlackClient } from './client.js';
 import { SlackDirectory } from './directory.js';
+import { judgeFault } from './errors.js';
 import { createGuardedClient } from './guarded-client.js';
 import { createThrottledClient } from './outbound/throttled-client.js';
 import { authTest, type SlackIdentity } from './web-methods.js';
@@ -117,7 +118,7 @@ export class Installation {
         return;
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
-        if (isGatewayError(error, 'SLACK_UNAUTHORIZED')) this.park(error);
+        if (isGatewayError(error) && isRefusal(error)) this.park(error);
         else log.warn({ err: error, app: this.app.slug }, 'Slack did not say who the bot is');
         await clock.sleep(backoffMs(tries, IDENTITY_BACKOFF), signal).catch(() => undefined); // stopped: the loop ends
       }
@@ -131,4 +132,12 @@ export class Installation {
       this.#deps.log.warn({ app: this.app.slug, scope, feature }, 'the app lacks a scope: a feature is off');
     }
   }
+}
+
+/** Slack will not take this token, or not take it here, however often it is asked. */
+function isRefusal(error: GatewayError): boolean {
+  const { fault } = judgeFault(error, 'auth.test');
+  return (
+    fault.kind === 'refresh' || (fault.kind === 'park' && (fault.what === 'installation' || fault.what === 'team'))
+  );
 }

@@ -161,7 +161,8 @@ export class FaultDesk {
 
   #again({ note, method, error, verdict }: Judged, ambiguous: boolean, plan: RetryPlan): Ended {
     const end = this.#againWith(note, method, error, ambiguous, plan);
-    return { kind: 'ended', end: end ?? deadEnd(error, verdict.notice ?? GAVE_UP, verdict.direct) };
+    const sentence = verdict.notice ?? (verdict.unknown ? NOT_POSTED : GAVE_UP);
+    return { kind: 'ended', end: end ?? deadEnd(error, sentence, verdict.direct) };
   }
 
   /** @returns null when the plan is at its end */

@@ -93,6 +93,7 @@ export function createSmallWriters({
       } catch (error) {
         const step = await calm(error, method, { thread, note, install }, signal);
         if (step === null) {
+          await noteClosedTab(error, method, { thread, note, install }, signal);
           if (part !== parts[0] && formFor(error, method) === 'mrkdwn') {
             log.warn({ slackError: wordOf(error) }, 'Slack took no buttons');
             return SENT;
@@ -104,6 +105,18 @@ export function createSmallWriters({
         if (step !== null && step !== 'resend') return step;
       }
     }
+  }
+
+  /** Direct messages are closed for the whole app: that is said and remembered, and this one goes another way. */
+  async function noteClosedTab(
+    error: unknown,
+    method: string,
+    failing: { readonly thread: ThreadRef; readonly note: Note; readonly install: OutInstallation },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { fault } = judgeFault(error, method);
+    if (fault.kind !== 'park' || fault.what !== 'direct_messages') return;
+    await desk.judge(error, { ...failing, method }, signal);
   }
 
   /** @returns false where every form and every way was tried */

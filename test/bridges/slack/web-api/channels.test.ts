@@ -293,6 +293,7 @@ describe('a place where we may not post', () => {
     await lab.pass(1_000);
     expect(told(lab)).toEqual([expect.stringMatching(/^I am not allowed/)]);
     expect(await deadCodes(lab)).toEqual(['restricted_action']);
+    expect(lab.out.parks()).toMatchObject([{ cause: 'messages_tab_disabled' }]);
   });
 });
 

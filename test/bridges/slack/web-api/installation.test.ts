@@ -1,6 +1,13 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { resolveApps } from '../../../../bridges/slack/apps.js';
 import { FAULT_ROWS } from '../../../../bridges/slack/fault-table.js';
+import { Installation } from '../../../../bridges/slack/installations.js';
+import { slackSettings } from '../../../../bridges/slack/settings.js';
 import { createLogger } from '../../../../src/base/log.js';
+import { noMetrics } from '../../../../src/base/metrics.js';
+import { parseOptions } from '../../../../src/config/setting.js';
+import { createManualClock } from '../../../../src/testing/manual-clock.js';
+import { startAcme } from '../../../support/slack/acme.js';
 import { startBridge } from '../../../support/slack/bridge-lab.js';
 import { openOut, type OutLab } from '../outbound/lab.js';
 import { deadCodes, error, isThere, told, WRITES, type WriteMethod } from './writes.js';
@@ -162,6 +169,46 @@ describe('a token that Slack does not take', () => {
     await expect.poll(errors).toMatchObject([{ slack_error: 'uninstalled' }]);
     expect(lab.slack.calls('chat.postMessage')).toHaveLength(before);
   });
+});
+
+describe('a token that Slack refuses from the start', () => {
+  it.each([...REFUSED, ...GONE])(
+    'S-105 %s: the app is parked with an alert, and is asked again until it may go on',
+    async (word) => {
+      const clock = createManualClock();
+      const { lines, log } = recorded();
+      const { slack, botToken } = await startAcme({ clock, rates: false });
+      const [app] = resolveApps(parseOptions(slackSettings, { botToken, appToken: 'xapp-1' }, 'lab'));
+      const seen: string[] = [];
+      const installation = new Installation(app!, {
+        slackApiUrl: slack.apiUrl,
+        dispatcher: undefined,
+        clock,
+        log,
+        metrics: noMetrics,
+        random: () => 0.5,
+        neededScopes: () => new Map(),
+        onKnown: () => void seen.push('known'),
+        onRefused: (_installation, { details }) => void seen.push(String(details['slackError'])),
+      });
+      onTestFinished(async () => {
+        await installation.stop();
+        await slack.stop();
+      });
+      slack.fault({ method: 'auth.test', effect: error(word) });
+      installation.start();
+      await expect.poll(() => installation.refused?.details['slackError']).toBe(word);
+      expect(new Set(seen)).toEqual(new Set([word]));
+      expect(lines.filter(({ level }) => level === 50)).toHaveLength(1);
+      await expect
+        .poll(async () => {
+          await clock.advance(1_000);
+          return seen.at(-1);
+        })
+        .toBe('known');
+      expect(installation.refused).toBeNull();
+    },
+  );
 });
 
 describe('a token for several workspaces', () => {

@@ -234,6 +234,7 @@ describe('a word that nobody knows', () => {
       await lab.pass(MINUTE_MS, 1_000);
       expect(lab.slack.calls(method).filter(({ outcome }) => outcome === 'brand_new_word')).toHaveLength(3);
       expect(await deadCodes(lab)).toEqual(['brand_new_word']);
+      expect(told(lab).filter((text) => text.includes('could not be reached'))).toEqual([]);
       expect(lines.filter((line) => line.includes('in no list') && line.includes('brand_new_word'))).toHaveLength(3);
     },
   );
