@@ -9,7 +9,7 @@ import type { Metrics } from '../../base/metrics.js';
 import { networkFault } from '../network-error.js';
 import { answerError } from './answer-error.js';
 import type { CallOptions } from './band-rest.js';
-import { httpCall, type HttpAnswer } from './http-call.js';
+import { httpCall, type HttpAnswer, type HttpCall } from './http-call.js';
 
 /** What one endpoint asks for. */
 export interface RestRequest {
@@ -164,40 +164,42 @@ function targetOf({ baseUrl, apiKey }: TransportOptions): Target {
 }
 
 /** Sends once. Throws GatewayErrors only. */
-async function attempt(
+function attempt(
   request: RestRequest,
   signal: AbortSignal | undefined,
   { origin, prefix, headers }: Target,
   options: TransportOptions,
 ): Promise<RestAnswer> {
   const name = `${request.method} ${prefix}${request.path}`;
-  let answer: HttpAnswer;
-  try {
-    const hasBody = request.body !== undefined;
-    answer = await httpCall(options.dispatcher, {
-      options: {
-        origin,
-        method: request.method,
-        path: prefix + request.path + queryString(request.query),
-        headers: hasBody ? headers.withBody : headers.plain,
-        body: hasBody ? JSON.stringify(request.body) : null,
-        headersTimeout: options.headersTimeoutMs,
-        bodyTimeout: options.bodyTimeoutMs,
-      },
-      signal,
-      maxAnswerBytes: options.maxAnswerBytes,
-      tooLarge: () => badAnswer(name, `the body is larger than ${options.maxAnswerBytes} bytes`),
-    });
-  } catch (error) {
-    throw isGatewayError(error) ? error : networkError(error, name, options.apiKey);
-  }
+  const hasBody = request.body !== undefined;
+  const call: HttpCall = {
+    options: {
+      origin,
+      method: request.method,
+      path: prefix + request.path + queryString(request.query),
+      headers: hasBody ? headers.withBody : headers.plain,
+      body: hasBody ? JSON.stringify(request.body) : null,
+      headersTimeout: options.headersTimeoutMs,
+      bodyTimeout: options.bodyTimeoutMs,
+    },
+    signal,
+    maxAnswerBytes: options.maxAnswerBytes,
+    tooLarge: () => badAnswer(name, `the body is larger than ${options.maxAnswerBytes} bytes`),
+  };
+  return httpCall(options.dispatcher, call).then(
+    (answer) => readAnswer(answer, name, options),
+    (error: unknown) => {
+      throw isGatewayError(error) ? error : networkError(error, name, options.apiKey);
+    },
+  );
+}
 
-  const { status, text } = answer;
+function readAnswer({ status, headers, text }: HttpAnswer, name: string, options: TransportOptions): RestAnswer {
   if (status < 200 || status > 299) {
     throw answerError({
       status,
       text: text.replaceAll(options.apiKey || '\0', '[redacted]'),
-      retryAfterMs: askedWaitMs(answer.headers, options.clock),
+      retryAfterMs: askedWaitMs(headers, options.clock),
       request: name,
     });
   }
