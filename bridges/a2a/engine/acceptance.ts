@@ -111,12 +111,7 @@ export class Acceptance {
       const ids = { id: newId(), owner, peerId: peer.id, contextId, order: this.#nextOrder(now) };
       const row = newRow(ids, message.messageId, now);
       const stored: Message = { ...message, taskId: row.id, contextId: row.contextId };
-      const { addressed } = context.record;
-      context.record = {
-        ...context.record,
-        lastUsedAt: now,
-        addressed: addressed.includes(peer.id) ? addressed : [...addressed, peer.id],
-      };
+      this.#core.contexts.use(context, peer.id);
       try {
         const status = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date(now).toISOString() } as const;
         const task = await this.#core.book.create(

@@ -21,8 +21,17 @@ export interface ContextsDeps {
   readonly store: StateStore;
   readonly keys: RecordKeys;
   readonly clock: Clock;
+  /** How long a context is kept that nobody uses. */
+  readonly retentionMs: number;
   /** A room bound in an earlier life of the store, for a context that is not known. */
   findBinding(owner: string, contextId: string): Promise<{ roomId: string; peers: readonly string[] } | null>;
+}
+
+const NOTED_EVERY_MS = 60_000;
+
+/** A use is not written down while one so short ago stands there: a conversation's every request would write it. */
+export function noteEveryMs(retentionMs: number): number {
+  return Math.min(NOTED_EVERY_MS, retentionMs / 100);
 }
 
 /** Contexts by (principal, context id); in memory while somebody uses them, else in the store. */
@@ -86,6 +95,17 @@ export class Contexts {
     if (held.uses > 0) return;
     this.#held.delete(context.key);
     if (context.record.roomId !== null) this.#rooms.delete(context.record.roomId);
+  }
+
+  /** The context is used for a request to a peer. */
+  use(context: Context, peerId: string): void {
+    const { record, saved } = context;
+    const now = this.#deps.clock.now();
+    const isAddressed = record.addressed.includes(peerId);
+    const isNoted = record === saved && Math.abs(now - record.lastUsedAt) < noteEveryMs(this.#deps.retentionMs);
+    if (isAddressed && isNoted) return;
+    const addressed = isAddressed ? record.addressed : [...record.addressed, peerId];
+    context.record = { ...record, lastUsedAt: now, addressed };
   }
 
   /** The records of a context as it stands now, to commit with something else; none when the store has them. */

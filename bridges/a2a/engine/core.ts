@@ -95,7 +95,13 @@ export class EngineCore {
         this.#caughtUp(task);
       },
     );
-    this.contexts = new Contexts({ store, keys, clock, findBinding: deps.findBinding });
+    this.contexts = new Contexts({
+      store,
+      keys,
+      clock,
+      retentionMs: deps.options.tasks.retentionSeconds * 1_000,
+      findBinding: deps.findBinding,
+    });
     this.lanes = new Lanes(store, keys, this.contexts, clock);
     this.delivery = new DeliveryStates(rest);
     this.timers = new TaskTimers(clock);

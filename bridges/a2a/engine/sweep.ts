@@ -3,6 +3,7 @@ import type { Logger } from '../../../src/base/log.js';
 import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import type { TaskBook } from './book.js';
+import { noteEveryMs } from './contexts.js';
 import { contextRecordSchema, type RecordKeys } from './records.js';
 import { claimRemoval } from './repeats.js';
 
@@ -51,7 +52,7 @@ export async function sweep({ store, keys, book, clock, retentionMs, windowMs }:
     }
     more = claims.length === PAGE;
   }
-  await sweepContexts(store, keys, book, now - retentionMs);
+  await sweepContexts(store, keys, book, now - retentionMs - noteEveryMs(retentionMs));
 }
 
 async function sweepContexts(store: StateStore, keys: RecordKeys, book: TaskBook, before: number): Promise<void> {

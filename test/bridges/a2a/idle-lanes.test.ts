@@ -19,7 +19,8 @@ function lanesOnStore() {
     },
   };
   const keys = recordKeys('a2a/x/');
-  const contexts = new Contexts({ store: counted, keys, clock, findBinding: () => Promise.resolve(null) });
+  const findBinding = () => Promise.resolve(null);
+  const contexts = new Contexts({ store: counted, keys, clock, retentionMs: 604_800_000, findBinding });
   const lanes = new Lanes(counted, keys, contexts, clock);
   const visit = async (contextId: string) => {
     const context = await contexts.open('me', contextId);
@@ -30,7 +31,7 @@ function lanesOnStore() {
     };
     return { lane, leave };
   };
-  return { clock, lanes, visit, reads: () => reads };
+  return { clock, contexts, lanes, visit, reads: () => reads };
 }
 
 describe('idle lanes', () => {
@@ -60,5 +61,21 @@ describe('idle lanes', () => {
     known.lane.doubtful = true;
     known.leave();
     expect([...lanes.all()].length).toBe(999);
+  });
+
+  it('a use of a context is written down once a minute, a peer that is new to it at once', async () => {
+    const { clock, contexts, visit } = lanesOnStore();
+    const { context } = (await visit('one')).lane;
+    const usedAndSaved = async (peerId: string) => {
+      contexts.use(context, peerId);
+      const puts = contexts.puts(context).length;
+      await contexts.save(context);
+      return puts;
+    };
+    expect([await usedAndSaved('helper'), await usedAndSaved('helper'), await usedAndSaved('other')]).toEqual([
+      1, 0, 1,
+    ]);
+    await clock.advance(61_000);
+    expect([await usedAndSaved('helper'), context.record.lastUsedAt]).toEqual([1, clock.now()]);
   });
 });
