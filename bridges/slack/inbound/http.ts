@@ -26,6 +26,9 @@ export interface HttpIngressDeps {
 }
 
 const FORM = /^application\/x-www-form-urlencoded\b/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
+/** Both are read as UTF-8; anything else would be misread. */
+const READABLE_CHARSET = /^(?:utf-?8|us-ascii)$/i;
 const DOORS = ['events', 'interactions', 'commands'];
 const BODY_IDLE_MS = 5_000;
 const SAY_AGAIN_AFTER_MS = 60_000;
@@ -45,6 +48,7 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
     'app',
     'reason',
   ]);
+  const dropped = metrics.counter('slack_events_dropped_total', 'Messages that made no turn', ['app', 'reason']);
   const skewed = new Map<string, number>();
   let drainedToldAt = Number.NEGATIVE_INFINITY;
 
@@ -130,10 +134,14 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
       end(response, 401, 'invalid signature');
       return null;
     }
+    const [, charset = 'utf-8'] = CHARSET.exec(headers['content-type'] ?? '') ?? [];
     const json = form ? null : withoutMark(bytes);
     const payload = json ? parseJson(json.toString('utf8')) : form?.kind === 'payload' ? form.body : undefined;
-    if (payload === undefined) {
-      end(response, 400, form ? 'invalid form' : 'invalid JSON');
+    const isReadable = READABLE_CHARSET.test(charset);
+    if (payload === undefined || !isReadable) {
+      const what = isReadable ? (form ? 'form' : 'JSON') : 'charset';
+      dropped.inc({ app: app.slug, reason: `bad_${what.toLowerCase()}` });
+      end(response, 400, `invalid ${what}`);
       return null;
     }
     const retryNum = Number(single(headers['x-slack-retry-num']) ?? Number.NaN);
