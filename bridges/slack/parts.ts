@@ -1,4 +1,3 @@
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import type { Dispatcher } from 'undici';
 import { Background } from '../../src/base/async.js';
@@ -19,7 +18,6 @@ import { openLevelStore } from '../../src/store/leveldb.js';
 import type { StateStore } from '../../src/store/port.js';
 import type { SlackAppConfig } from './apps.js';
 import type { SlackThread } from './conversation.js';
-import { createGauges, SAMPLE_EVERY_MS } from './gauges.js';
 import { createAppFiles } from './inbound/app-files.js';
 import { Bindings } from './inbound/bindings.js';
 import { createAsks } from './inbound/asks.js';
@@ -31,6 +29,7 @@ import { PendingChanges } from './inbound/changes.js';
 import { Controls } from './inbound/controls.js';
 import { createDispatcher } from './inbound/dispatcher.js';
 import { createDoors } from './inbound/doors.js';
+import { takeUpLate } from './inbound/late-install.js';
 import { createLookBack } from './inbound/look-back.js';
 import { inTurns } from './inbound/in-turns.js';
 import { INBOX_TRIES, openIntake } from './inbound/intake.js';
@@ -45,6 +44,7 @@ import { createTurnFlow } from './inbound/turn-flow.js';
 import { TurnRecords } from './inbound/turn-record.js';
 import { TurnRunner } from './inbound/turn.js';
 import { Installation } from './installations.js';
+import { listenAt } from './listen.js';
 import { neededScopes } from './manifest.js';
 import { createSlackOut } from './outbound/slack-out.js';
 import { createOutHooks, suspendAll } from './out-hooks.js';
@@ -53,6 +53,7 @@ import { blockersOf, createDeadLetters, reportOf } from './report.js';
 import { createRoomSide, type RoomSide } from './room-side.js';
 import type { SlackOptions } from './settings.js';
 import { stopInOrder, type StopStep } from './stop-in-order.js';
+import { startUpkeep } from './upkeep.js';
 
 export interface PartsDeps {
   readonly apps: readonly SlackAppConfig[];
@@ -89,7 +90,6 @@ export interface SlackParts extends RoomSide {
 
 const TURN_GRACE_MS = 5_000;
 const FLUSH_MS = 5_000;
-const PRUNE_EVERY_MS = 3_600_000;
 
 /** Puts the bridge together; nothing runs until `start`. */
 export async function openParts(deps: PartsDeps): Promise<SlackParts> {
@@ -117,9 +117,10 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
         metrics,
         random,
         neededScopes: (of) => neededScopes(options, of),
-        onKnown: ({ app: { slug } }, { teamId }) => {
+        onKnown: ({ app: { slug } }, identity) => {
           background.run(async () => {
-            await out.resume({ kind: 'token', slug, team: teamId });
+            await out.resume({ kind: 'token', slug, team: identity.teamId });
+            await takeUpLate(inbox.queue, slug, identity, { clock, log });
             inbox.queue.wake();
             await lookBack.begun(slug);
           });
@@ -190,7 +191,15 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
   });
 
   const turns = new TurnRecords(store, `${prefix}/turns`);
-  const outages = createOutages({ out, clock, log });
+  const outages = createOutages({
+    out,
+    probe: () => rest.getMe({ signal: stopping.signal }),
+    wake: () => {
+      inbox.queue.wake();
+    },
+    clock,
+    log,
+  });
   const surfaces = new Surfaces({ prompts: options.suggestedPrompts, log });
   const flow = createTurnFlow({
     options,
@@ -211,6 +220,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     roomTools,
     clock,
     log,
+    metrics,
     newReference: () => deps.newId().slice(0, 8),
   });
   const messages = createMessageHandler({
@@ -358,28 +368,23 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       const limits = { mostTurns: options.maxConcurrentTurns, closing: closing.signal };
       inbox.queue.start(inTurns(handle, limits), crashLoop);
       for (const socket of sockets) socket.start();
+      const forgetters = [inbox, claims, controls, changes].map((one) => () => one.prune());
       undo.push(
-        clock.every(PRUNE_EVERY_MS, () => {
-          background.run(async () => {
-            await Promise.all([inbox.prune(), claims.prune(), controls.prune(), changes.prune()]);
-            await files.sweep();
-          });
+        ...startUpkeep({
+          forgetters: [...forgetters, () => files.sweep()],
+          background,
+          metrics,
+          clock,
+          log,
+          inbox: inbox.queue,
+          runner,
+          bindings,
+          installations,
         }),
       );
-      const look = createGauges({ metrics, clock, log, inbox: inbox.queue, runner, bindings, installations });
-      look();
-      undo.push(clock.every(SAMPLE_EVERY_MS, look));
     },
     async listen(port, serve) {
-      const server = createServer(serve);
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(port, '127.0.0.1', resolve);
-      });
-      undo.push(() => {
-        server.close();
-        server.closeIdleConnections();
-      });
+      undo.push(await listenAt(port, serve));
     },
     onStop(step) {
       undo.push(step);

@@ -29,6 +29,8 @@ const recordSchema = z.object({
   openedAt: z.number(),
   /** Since when Slack shows this app the thread's channel no more, milliseconds since the epoch. */
   unreachableSince: z.number().nullable().default(null),
+  /** The room that stood for the thread and is gone; the thread waits for another. */
+  lostRoomId: z.string().nullable().default(null),
 });
 
 /** A channel that Slack shows this app no more, although rooms stand for threads of it. */
@@ -70,6 +72,8 @@ export class Bindings {
   readonly #byKey = new Map<ConversationKey, string>();
   readonly #byRoom = new Map<string, ConversationKey>();
   readonly #unreachable = new Map<ConversationKey, number>();
+  /** Threads whose room is gone, and which have no other yet. */
+  readonly #vacant = new Set<ConversationKey>();
   #scan: Promise<void> | null = null;
 
   private constructor(deps: BindingsDeps) {
@@ -91,6 +95,11 @@ export class Bindings {
     const key = slackKey(thread);
     const roomId = this.#byKey.get(key) ?? this.#byKey.get(teamlessKey(thread));
     return roomId === undefined ? null : { key, thread, roomId };
+  }
+
+  /** Whether the thread is one of the agent's: a room stands for it, or stood and is to be replaced. */
+  isBound(thread: SlackThread): boolean {
+    return this.find(thread) !== null || this.#vacant.has(slackKey(thread)) || this.#vacant.has(teamlessKey(thread));
   }
 
   /** The thread a room stands for; null for a room that stands for none. */
@@ -178,10 +187,12 @@ export class Bindings {
     );
   }
 
-  /** The room is gone from the platform; the thread's next message makes another. */
+  /** The room is gone from the platform; the thread stays the agent's, and its next message makes another. */
   async forget(binding: Binding): Promise<void> {
     const key = this.#byRoom.get(binding.roomId) ?? binding.key;
-    await this.#deps.store.batch([{ kind: 'delete', key: this.#recordKey(key) }]);
+    const gone = { roomId: null, openedAt: this.#deps.clock.now(), unreachableSince: null, lostRoomId: binding.roomId };
+    await this.#deps.store.batch([{ kind: 'put', key: this.#recordKey(key), value: toBytes(gone) }]);
+    this.#vacant.add(key);
     this.#byRoom.delete(binding.roomId);
     this.#unreachable.delete(key);
     if (this.#byKey.get(key) === binding.roomId) this.#byKey.delete(key);
@@ -201,9 +212,10 @@ export class Bindings {
     for (let next = from; ;) {
       const page = await store.range({ from: next, to, limit: MAX_LOADED });
       for (const { key: storeKey, value } of page) {
-        const { roomId, unreachableSince } = readJson(value, recordSchema);
+        const { roomId, unreachableSince, lostRoomId } = readJson(value, recordSchema);
         const name = storeKey.slice(from.length) as ConversationKey;
         if (roomId !== null) this.#remember(name, roomId);
+        else if (lostRoomId !== null) this.#vacant.add(name);
         if (unreachableSince !== null) this.#unreachable.set(name, unreachableSince);
       }
       const last = page.at(-1);
@@ -250,9 +262,9 @@ export class Bindings {
     const intent = await store.get(this.#recordKey(key));
     if (intent) {
       // An earlier try ended between its steps: what it made is looked for before another room is made.
-      const { openedAt } = readJson(intent.value, recordSchema);
+      const { openedAt, lostRoomId } = readJson(intent.value, recordSchema);
       for await (const found of scanRooms(rest, signal, { since: openedAt, onLimit: this.#tooManyRooms })) {
-        if (slackKey(found.thread) !== key) continue;
+        if (slackKey(found.thread) !== key || found.roomId === lostRoomId) continue;
         await this.#commit(key, found.roomId);
         return { binding: { key, thread: facts, roomId: found.roomId }, isNew: false };
       }
@@ -300,6 +312,7 @@ export class Bindings {
   }
 
   #remember(key: ConversationKey, roomId: string): void {
+    this.#vacant.delete(key);
     this.#byKey.set(key, roomId);
     this.#byRoom.set(roomId, key);
   }

@@ -176,6 +176,28 @@ export function withProgress(tools: AgentToolsProtocol, progress: TurnProgress):
     executeToolCallStructured: structured,
     executeToolCall: async (name: string, args: Record<string, unknown>) => (await structured(name, args)).value,
   };
+  return replacing(tools, own);
+}
+
+/** The same tools; those of a brain that goes on after its turn are told of, since each of its calls is refused. */
+export function withLateCount(tools: AgentToolsProtocol, onLate: () => void): AgentToolsProtocol {
+  const noted =
+    <A extends unknown[], R>(call: (...args: A) => R) =>
+    (...args: A): R => {
+      if (tools.turn.ended) onLate();
+      return call(...args);
+    };
+  return replacing(tools, {
+    executeToolCallStructured: noted((name: string, args: Record<string, unknown>) =>
+      tools.executeToolCallStructured(name, args),
+    ),
+    executeToolCall: noted((name: string, args: Record<string, unknown>) => tools.executeToolCall(name, args)),
+    sendMessage: noted((...args: Parameters<AgentToolsProtocol['sendMessage']>) => tools.sendMessage(...args)),
+    sendEvent: noted((...args: Parameters<AgentToolsProtocol['sendEvent']>) => tools.sendEvent(...args)),
+  });
+}
+
+function replacing(tools: AgentToolsProtocol, own: Partial<AgentToolsProtocol>): AgentToolsProtocol {
   return new Proxy(tools, {
     get(target, key) {
       if (Object.hasOwn(own, key)) return own[key as keyof typeof own];

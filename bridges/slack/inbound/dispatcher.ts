@@ -23,6 +23,7 @@ import type { ChangeHandler } from './change-events.js';
 import type { CommandHandler } from './commands/commands.js';
 import type { AskForm } from './commands/form.js';
 import { responseWay, type Controls } from './controls.js';
+import { NO_INSTALLATION } from './late-install.js';
 import type { MessageHandler } from './message.js';
 import type { SlackRecord } from './records.js';
 import type { ReactionHandler } from './reactions.js';
@@ -74,7 +75,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const installation = installations.get(slug);
     const replay = replays.get(slug);
     if (!installation || !replay) {
-      return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no app is called ${slug} any more` };
+      return { kind: 'dead', code: NO_INSTALLATION, reason: `no app is called ${slug} any more` };
     }
     const delivery = parseDelivery(payload);
     // What steers the installation itself does not wait for Slack to say who the bot is.
@@ -204,7 +205,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   function notInstalled({ teamId }: DeliverySource, { app }: Installation): Outcome {
     log.error({ app: app.slug, team: teamId }, 'an event of a workspace without an installation');
-    return { kind: 'dead', code: 'SLACK_NO_INSTALLATION', reason: `no installation in workspace ${teamId ?? ''}` };
+    return { kind: 'dead', code: NO_INSTALLATION, reason: `no installation in workspace ${teamId ?? ''}` };
   }
 
   async function routeEvent(

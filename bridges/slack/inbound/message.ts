@@ -1,6 +1,6 @@
 import { withDeadline } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
-import { isGatewayError } from '../../../src/base/errors.js';
+import { isGatewayError, type GatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import type { Outcome } from '../../../src/store/durable-queue.js';
@@ -22,7 +22,8 @@ import { historyEntry } from './history.js';
 import type { SlackRecord } from './records.js';
 import type { ThreadPast } from './thread-past.js';
 import { botRunBefore, type ThreadState, type Threads } from './threads.js';
-import { isOutage, type Outages } from './outage.js';
+import { OnceAnHour } from './once-an-hour.js';
+import { isOutage, isRefusal, type Outages } from './outage.js';
 import type { TurnFlow } from './turn-flow.js';
 import type { TurnRecords } from './turn-record.js';
 
@@ -61,7 +62,6 @@ export interface MessageHandler {
 
 /** Drops after which it is still remembered that somebody wrote. */
 const NOTED: ReadonlySet<string> = new Set(['not_addressed', 'for_somebody_else', 'bot', 'bot_cap']);
-const TOLD_BUCKET_MS = 3_600_000;
 const ROOM_CALL_MS = 30_000;
 
 /**
@@ -74,6 +74,8 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
   const unknownKinds = deps.metrics.counter('slack_unknown_subtypes_total', 'Messages of a kind not known here', [
     'app',
   ]);
+
+  const refusals = new OnceAnHour(clock);
 
   const handle = async (at: MessageAt, record: Record_, signal: AbortSignal): Promise<Outcome> => {
     const { installation, identity, delivery, event } = at;
@@ -97,13 +99,13 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     };
     const key = slackKey(thread);
     const state = await threads.get(key);
-    let isBound = bindings.find(thread) !== null;
+    let isBound = bindings.isBound(thread);
     // A reply that names nobody is for the agent where the thread has a room, which a fresh store does not know yet.
     if (!isBound && message.thread_ts && !event.mention) {
       try {
         isBound = (await bindings.look(thread, signal)) !== null;
       } catch (error) {
-        if (signal.aborted || !isGatewayError(error) || !isOutage(error)) throw error;
+        if (signal.aborted || !isGatewayError(error) || !mayPass(error)) throw error;
         return await outages.wait(error, thread, record);
       }
     }
@@ -125,6 +127,8 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     }
     if (state.paused) return await deps.flow.hold(thread, record);
     const known = await threads.note(key, noteOf(message), clock.now());
+    const held = await outages.held(thread);
+    if (held) return held;
 
     let binding: Binding;
     let isNew: boolean;
@@ -204,14 +208,17 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     return { kind: 'done', changes: changesWithIt };
   };
 
-  /** Once an hour for one person in one channel, as the settings say (S-068). */
   const tellRefused = async (thread: ThreadRef, message: SlackMessage, reason: string): Promise<void> => {
-    const { user } = message;
-    const id = `${reason}:${thread.channel}:${user ?? '-'}:${Math.floor(clock.now() / TOLD_BUCKET_MS)}`;
     if (reason === 'bot_cap') {
       const markdown = 'Other bots have written here many times in a row. I go on when a person writes.';
       await out.reply(thread, { id: `${reason}:${message.ts}`, markdown, kind: 'notice' });
-    } else if (options.denyReply === 'reaction') await out.react(thread, message.ts, 'no_entry_sign', true);
+      return;
+    }
+    // Once an hour for one person in one channel, as the settings say (S-068).
+    const { user } = message;
+    const id = refusals.next([reason, thread.slug, thread.team, thread.channel, user ?? '-'].join(':'));
+    if (id === null) return;
+    if (options.denyReply === 'reaction') await out.react(thread, message.ts, 'no_entry_sign', true);
     else if (options.denyReply === 'ephemeral' && user) {
       await out.ephemeral(thread, user, { id, text: 'I am not set up to answer you here.' });
     }
@@ -233,7 +240,7 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
   ): Promise<Outcome> => {
     if (signal.aborted) throw error;
     if (!isGatewayError(error)) throw error;
-    if (!isOutage(error)) {
+    if (!mayPass(error)) {
       const markdown = `I could not open a conversation for this: ${error.message}`;
       await out.reply(thread, { id: `${record.id}:no-room`, markdown, kind: 'error' });
       return { kind: 'dead', code: error.code, reason: error.message };
@@ -249,5 +256,8 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
     },
   };
 }
+
+/** Without a room nothing of the message is anywhere yet, so it can wait for whatever keeps it from one. */
+const mayPass = (error: GatewayError): boolean => isOutage(error) || isRefusal(error);
 
 const noteOf = (message: SlackMessage) => ({ ts: message.ts, user: message.user ?? null, isBot: isBot(message) });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isGatewayError } from '../../../src/base/errors.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import type { ChatMessage, ChatRoom } from '../../../src/platform/wire/objects.js';
 import { ANY_TEAM, type SlackThread } from '../conversation.js';
@@ -84,7 +85,12 @@ async function readRows(
   const rows: ChatMessage[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < 2; page += 1) {
-    const answer = await rest.getContext(roomId, { limit: PAGE_SIZE, signal, cursor });
+    const answer = await rest.getContext(roomId, { limit: PAGE_SIZE, signal, cursor }).catch((error: unknown) => {
+      // It went between the list and its turn to be read.
+      if (isGatewayError(error, 'BAND_NOT_FOUND')) return null;
+      throw error;
+    });
+    if (!answer) return [];
     rows.push(...answer.data);
     if (!answer.hasMore || answer.nextCursor === null) break;
     cursor = answer.nextCursor;

@@ -3,6 +3,7 @@ import { BoundedMap } from '../../../src/base/bounded.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError, toError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
+import type { Metrics } from '../../../src/base/metrics.js';
 import type { FrameworkAdapter } from '../../../src/core/framework-adapter.js';
 import { isOutsideBrain } from '../../../src/core/outside.js';
 import type { AgentToolsProtocol } from '../../../src/core/tools.js';
@@ -13,18 +14,18 @@ import { isStoreFault } from '../../../src/store/store-fault.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import { slackKey } from '../conversation.js';
 import { messageToMarkdown } from '../convert/index.js';
-import { personLabel } from '../directory.js';
 import type { Installation } from '../installations.js';
 import type { MentionRule, SlackOut, ThreadRef, TurnProgress } from '../outbound/port.js';
 import type { SlackMessage } from '../messages.js';
 import type { SlackOptions } from '../settings.js';
 import type { Binding, Bindings } from './bindings.js';
-import { contextNote, copyReply, mirrorEvent, toBrainMessage, type SlackTurnFacts } from './brain-message.js';
-import { withProgress, withSlackTools } from './brain-tools.js';
+import { contextNote, copyReply, toBrainMessage, type SlackTurnFacts } from './brain-message.js';
+import { withLateCount, withProgress, withSlackTools } from './brain-tools.js';
 import type { Controls } from './controls.js';
 import type { FilesIn } from './files-in.js';
 import { readThread } from './history.js';
 import type { MessageAt } from './message.js';
+import { isGone, mirror } from './mirror.js';
 import { isOutage, type Outages } from './outage.js';
 import type { SlackRecord } from './records.js';
 import type { Surfaces } from './surfaces.js';
@@ -54,6 +55,7 @@ export interface TurnFlowDeps {
   readonly roomTools: (roomId: string, turn: Turn) => AgentToolsProtocol;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics: Metrics;
   readonly newReference: () => string;
 }
 
@@ -88,6 +90,9 @@ export interface TurnFlow {
 export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
   const { options, inner, bindings, threads, turns, runner, controls, out, clock, log } = deps;
   const relays = isOutsideBrain(inner);
+  const lateCalls = deps.metrics.counter('slack_late_calls_total', 'Tool calls refused since their turn had ended', [
+    'app',
+  ]);
 
   /** Notices of held messages that were queued: a message that still waits makes no second button. */
   const held = new BoundedMap<string, true>(MAX_HELD);
@@ -149,7 +154,8 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     const { at, message, thread, binding, isNew, people } = where;
     const { installation, identity } = at;
     const facts = await brainFacts(where, record, signal);
-    if (!relays && options.mirrorSlackContext) await mirror(facts, signal);
+    const gone = !relays && options.mirrorSlackContext ? await mirror(facts, deps, signal) : null;
+    if (gone) return { kind: 'failed', error: gone };
     const isFollowUp =
       message.thread_ts !== null && message.thread_ts !== undefined && message.thread_ts !== message.ts;
     const past =
@@ -189,7 +195,9 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
         key: slackKey(thread),
         slug: thread.slug,
         message: toBrainMessage(facts, clock.now()),
-        tools: progress ? withProgress(withSlack, progress) : withSlack,
+        tools: withLateCount(progress ? withProgress(withSlack, progress) : withSlack, () => {
+          lateCalls.inc({ app: thread.slug });
+        }),
         turn,
         history: past.messages,
         note: contextNote(facts.channelLabel, facts.bandHandle, past.isMissing),
@@ -246,18 +254,7 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
     };
   };
 
-  /** The copy in the room is for people to read: its failure changes nothing. */
-  const mirror = async (facts: SlackTurnFacts, signal: AbortSignal): Promise<void> => {
-    const { content, metadata } = mirrorEvent(facts, personLabel(facts.sender));
-    try {
-      await deps.rest.postEvent(facts.binding.roomId, { content, messageType: 'thought', metadata }, { signal });
-    } catch (error) {
-      if (signal.aborted) throw error;
-      log.warn({ err: error, roomId: facts.binding.roomId }, 'a Slack message could not be mirrored');
-    }
-  };
-
-  /** The same for what the agent answers; a brain reads no thoughts, so it does not read its own words twice (S-129). */
+  /** What the agent answers is copied into the room as well; a brain reads no thoughts, so it does not read its own words twice (S-129). */
   const mirrorReply = (binding: Binding, markdown: string): Promise<void> =>
     copyReply(deps.rest, binding, markdown, log);
 
@@ -321,7 +318,7 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       return await holdPaused(thread, record);
     }
     const hasShown = await turns.hasShown(record.id);
-    if (isGatewayError(error, 'BAND_NOT_FOUND') && !hasShown && (await isGone(binding))) {
+    if (isGatewayError(error, 'BAND_NOT_FOUND') && !hasShown && (await isGone(deps.rest, binding.roomId))) {
       await bindings.forget(binding);
       const markdown = 'The room behind this conversation is gone. I go on in a new one.';
       await out.reply(thread, { id: `${record.id}:new-room`, markdown, kind: 'notice' });
@@ -335,16 +332,6 @@ export function createTurnFlow(deps: TurnFlowDeps): TurnFlow {
       if ((isOutage(error) && record.failures + 1 < deps.tries) || isStoreFault(error)) throw error;
     }
     return await giveUp('I could not finish this.', error, thread, record, binding);
-  };
-
-  /** Not everything that Band does not know is the room. */
-  const isGone = async ({ roomId }: Binding): Promise<boolean> => {
-    try {
-      await deps.rest.getChat(roomId);
-      return false;
-    } catch (error) {
-      return isGatewayError(error, 'BAND_NOT_FOUND');
-    }
   };
 
   const giveUp = async (

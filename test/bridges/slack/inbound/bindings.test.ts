@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Bindings, type ThreadFacts } from '../../../../bridges/slack/inbound/bindings.js';
 import { boundThread, scanRooms } from '../../../../bridges/slack/inbound/room-scan.js';
 import { deferred } from '../../../../src/base/async.js';
+import { GatewayError } from '../../../../src/base/errors.js';
 import { systemClock } from '../../../../src/base/clock.js';
 import { silentLogger } from '../../../../src/base/log.js';
 import type { BandRest } from '../../../../src/platform/rest/band-rest.js';
@@ -78,6 +79,21 @@ describe('Bindings', () => {
       'room-5229',
       'room-0',
     ]);
+  });
+
+  it('S-073 a room that goes while it is looked for hides no other', async () => {
+    const { open, rest } = await setUp();
+    const made = await open();
+    await made.open(thread(), signal);
+    const { binding } = await made.open(thread({ threadTs: '2.2' }), signal);
+    const without = {
+      ...rest,
+      getContext: (room: string, options?: object) =>
+        room === binding.roomId ? Promise.reject(new GatewayError('BAND_NOT_FOUND')) : rest.getContext(room, options),
+    };
+    const again = await open({ store: createMemoryStore(), rest: without });
+    expect(await again.look(thread(), signal)).not.toBeNull();
+    expect(again.size).toBe(1);
   });
 
   it('S-105 a channel that is out of reach is known as such, also after a restart, until something comes from it', async () => {
@@ -226,6 +242,12 @@ describe('Bindings', () => {
     const { binding } = await bindings.open(thread(), signal);
     await bindings.forget(binding);
     expect(bindings.ofRoom(binding.roomId)).toBeNull();
+    expect(bindings.find(thread())).toBeNull();
+    // It is still a thread of the agent, also after a restart, and no other is.
+    for (const some of [bindings, await open()]) {
+      expect(some.isBound(thread())).toBe(true);
+      expect(some.isBound({ ...thread(), threadTs: '7.7' })).toBe(false);
+    }
     expect((await bindings.open(thread(), signal)).binding.roomId).not.toBe(binding.roomId);
     expect(await rooms()).toBe(2);
   });
