@@ -69,7 +69,7 @@ export function progressMessage(state: ProgressState): {
   };
 }
 
-/** The same as one text, where Slack takes no blocks; its buttons need blocks and are left out. */
+/** The same as one text, where Slack takes no blocks; its buttons need blocks and stand elsewhere. */
 export function progressText(state: ProgressState): ReturnType<typeof progressMessage> {
   const { blocks } = progressMessage(state);
   const lines = blocks.flatMap(({ type, text, elements }) => {

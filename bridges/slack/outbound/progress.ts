@@ -12,6 +12,7 @@ import { ownMetadata } from './compose.js';
 import type { OutInstallation } from './faults.js';
 import { digest } from './jobs.js';
 import { lookUp } from './look-up.js';
+import { LooseControls } from './loose-controls.js';
 import { Newest } from './newest.js';
 import type { ControlButton, ThreadRef, TurnProgress } from './port.js';
 import { progressMessage, progressText, WRITE_TOOLS, type ProgressState, type ProgressTask } from './progress-view.js';
@@ -135,6 +136,7 @@ class TurnMessage implements TurnProgress {
   #finished = false;
   #ts: string | null = null;
   #givenUp = false;
+  #controls: LooseControls | null = null;
   /** Forms that Slack has refused. */
   readonly #refused = new Set<Reshape>();
 
@@ -232,6 +234,7 @@ class TurnMessage implements TurnProgress {
     try {
       if (this.#ts === null) await this.#post(install, message, state.finished);
       else await install.client.call('chat.update', { channel, ts: this.#ts, ...message }, { signal, isStillWanted });
+      if (this.#refused.has('mrkdwn')) await this.#showControls(install, state);
       return true;
     } catch (error) {
       if (signal.aborted || isGatewayError(error, 'SLACK_SUPERSEDED')) return true;
@@ -246,6 +249,13 @@ class TurnMessage implements TurnProgress {
       log.info({ err: error, channel, givenUp: this.#givenUp }, 'progress not drawn');
       return this.#givenUp;
     }
+  }
+
+  async #showControls(install: OutInstallation, { finished, buttons }: ProgressState): Promise<void> {
+    const { log, signal } = this.#deps;
+    const place = { channel: this.#thread.channel, threadTs: this.#deps.threadTs(this.#thread) };
+    this.#controls ??= new LooseControls(this.#turnId, log);
+    await this.#controls.show(install, place, finished ? [] : buttons, signal);
   }
 
   async #post(install: OutInstallation, message: ReturnType<typeof progressMessage>, finished: boolean): Promise<void> {

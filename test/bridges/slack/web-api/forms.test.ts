@@ -141,15 +141,37 @@ describe('blocks that Slack does not take', () => {
     expect([toldDirectly(lab), await deadCodes(lab)]).toEqual([[], []]);
   });
 
-  it.each(BLOCKS)('S-105 %s of a progress message: it is drawn as text', async (word) => {
-    const lab = await refused(word);
-    const turn = lab.out.progress(lab.thread, 'turn');
+  it.each(BLOCKS)(
+    'S-105 %s of a progress message: it is drawn as text, its buttons stand below while there are any',
+    async (word) => {
+      const lab = await refused(word);
+      const turn = lab.out.progress(lab.thread, 'turn', [{ action: 'stop', value: 'v' }]);
+      const shown = () => posts(lab).map(({ text, buttons }) => [text, buttons]);
+      turn.toolStarted('1', 'weather');
+      await lab.pass(2_000);
+      expect(shown()).toEqual([
+        ['*🤖 Working on it…*\n⏳ Weather', []],
+        ['Controls for the message above', ['Stop']],
+      ]);
+      turn.controls([{ action: 'resume', value: 'r' }]);
+      await lab.pass(2_000);
+      expect(shown()[1]).toEqual(['Controls for the message above', ['Resume']]);
+      turn.toolEnded('1');
+      await Promise.all([turn.finish(), lab.pass(3_000)]);
+      expect(shown()).toEqual([['*✅ Done*\n✅ Weather', []]]);
+    },
+  );
+
+  it('S-105 invalid_blocks of a progress message, also of its buttons alone: it is drawn without them', async () => {
+    const lab = await refused('invalid_blocks');
+    lab.slack.fault({ method: 'chat.postMessage', after: 1, effect: error('invalid_blocks') });
+    const turn = lab.out.progress(lab.thread, 'turn', [{ action: 'stop', value: 'v' }]);
     turn.toolStarted('1', 'weather');
     await lab.pass(2_000);
-    expect(posts(lab).map(({ text }) => text)).toEqual(['*🤖 Working on it…*\n⏳ Weather']);
     turn.toolEnded('1');
-    await Promise.all([turn.finish(), lab.pass(2_000)]);
+    await Promise.all([turn.finish(), lab.pass(3_000)]);
     expect(posts(lab).map(({ text }) => text)).toEqual(['*✅ Done*\n✅ Weather']);
+    expect(lab.slack.calls('chat.postMessage')).toHaveLength(3);
   });
 
   it.each(PLAIN)('S-105 %s: it is sent as plain text', async (word) => {
