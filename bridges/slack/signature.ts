@@ -55,20 +55,21 @@ export function verifySignature(
 
 /** The header value Slack sends for these bytes. */
 export function signBody(secret: string, timestamp: string, body: Uint8Array): string {
-  return `${VERSION}=${hmac(secret, timestamp, body).toString('hex')}`;
+  return `${VERSION}=${hmac(secret, timestamp, body)}`;
 }
 
 const refused = (reason: SignatureFailure): SignatureVerdict => ({ ok: false, reason, skewSeconds: null });
 
-const hmac = (secret: string, timestamp: string, body: Uint8Array): Buffer =>
-  createHmac('sha256', secret).update(`${VERSION}:${timestamp}:`).update(body).digest();
+// In hexadecimal: a digest handed out as a Buffer costs as much again as the digest itself.
+const hmac = (secret: string, timestamp: string, body: Uint8Array): string =>
+  createHmac('sha256', secret).update(`${VERSION}:${timestamp}:`).update(body).digest('hex');
 
 /** Looks at every secret, so that the time taken says nothing about which one came close. */
 function matchesAny(digest: Buffer, timestamp: string, body: Uint8Array, secrets: readonly string[]): boolean {
   let found = false;
   for (const secret of secrets) {
     if (secret === '') continue;
-    if (timingSafeEqual(hmac(secret, timestamp, body), digest)) found = true;
+    if (timingSafeEqual(Buffer.from(hmac(secret, timestamp, body), 'hex'), digest)) found = true;
   }
   return found;
 }

@@ -1,7 +1,6 @@
-import { type Deferred, deferred } from '../base/async.js';
 import { GatewayError, toError } from '../base/errors.js';
 import { refusalOf } from './conditions.js';
-import { DATA, decodeRevision, encodeStored, META_REVISION } from './level-layout.js';
+import { DATA, decodeRevision, encodeStored, META_REVISION, REVISION_BYTES, storedEncoder } from './level-layout.js';
 import type { Level, LevelOperation } from './level.js';
 import { weigh } from './limits.js';
 import type { StoreChange, StoreKey } from './port.js';
@@ -9,7 +8,8 @@ import type { StoreChange, StoreKey } from './port.js';
 interface Waiting {
   readonly changes: readonly StoreChange[];
   readonly bytes: number;
-  readonly settled: Deferred<number>;
+  readonly resolve: (revision: number) => void;
+  readonly reject: (reason: GatewayError) => void;
 }
 
 /** Bytes of batches that may wait for the write in flight; one more is refused with `QUEUE_FULL`. */
@@ -52,11 +52,11 @@ export class CommitLoop {
       return Promise.reject(toError(error));
     }
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return Promise.reject(new GatewayError('QUEUE_FULL'));
-    const settled = deferred<number>();
-    this.#waiting.push({ changes, bytes, settled });
     this.#waitingBytes += bytes;
-    this.#running ??= this.#run();
-    return settled.promise;
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ changes, bytes, resolve, reject });
+      this.#running ??= this.#run();
+    });
   }
 
   /** Takes writes again, after `onWriteError` answered null and the folder has been reopened since. */
@@ -99,10 +99,14 @@ export class CommitLoop {
     let revision = this.#revision;
     try {
       const revisions = await this.#revisionsWished(level, group);
+      const revisionOf = (key: StoreKey) => revisions.get(key) ?? null;
+      // Most groups make no condition: then no key is looked up, which saves the hash of each.
+      const areWished = revisions.size > 0;
+      const encode = storedEncoder(spaceFor(group));
       for (const batch of group) {
-        const refusal = refusalOf(batch.changes, (key) => revisions.get(key) ?? null);
+        const refusal = areWished ? refusalOf(batch.changes, revisionOf) : null;
         if (refusal) {
-          batch.settled.reject(refusal);
+          batch.reject(refusal);
           continue;
         }
         // Each batch has a revision of its own: two batches of one group may write one key.
@@ -111,11 +115,11 @@ export class CommitLoop {
         for (const change of batch.changes) {
           if (change.kind === 'check') continue;
           if (change.kind === 'put') {
-            operations.push({ type: 'put', key: DATA + change.key, value: encodeStored(change.value, revision) });
-            if (revisions.has(change.key)) revisions.set(change.key, revision);
+            operations.push({ type: 'put', key: DATA + change.key, value: encode(change.value, revision) });
+            if (areWished && revisions.has(change.key)) revisions.set(change.key, revision);
           } else {
             operations.push({ type: 'del', key: DATA + change.key });
-            if (revisions.has(change.key)) revisions.set(change.key, null);
+            if (areWished && revisions.has(change.key)) revisions.set(change.key, null);
           }
         }
       }
@@ -127,7 +131,7 @@ export class CommitLoop {
       return;
     }
     this.#revision = revision;
-    for (const { batch, revision: own } of accepted) batch.settled.resolve(own);
+    for (const { batch, revision: own } of accepted) batch.resolve(own);
   }
 
   /** The present revision of every key that some batch of the group makes a condition of. */
@@ -158,15 +162,22 @@ export class CommitLoop {
     const again = await this.#options.onWriteError(cause);
     if (again) {
       this.resume(again.level, again.revision);
-      if (again.revision >= revision) for (const { batch, revision: own } of accepted) batch.settled.resolve(own);
+      if (again.revision >= revision) for (const { batch, revision: own } of accepted) batch.resolve(own);
     }
     // Settling twice is harmless: what was resolved or refused above stays so.
     const code = again ? 'STORE_TRIPPED' : 'STORE_IO';
-    for (const { settled } of group) settled.reject(new GatewayError(code, { cause }));
+    for (const { reject } of group) reject(new GatewayError(code, { cause }));
   }
 
   #refuseAll(): void {
-    for (const batch of this.#waiting.splice(0)) batch.settled.reject(new GatewayError('STORE_TRIPPED'));
+    for (const batch of this.#waiting.splice(0)) batch.reject(new GatewayError('STORE_TRIPPED'));
     this.#waitingBytes = 0;
   }
+}
+
+/** Bytes that the records of a group take at most. */
+function spaceFor(group: readonly Waiting[]): number {
+  let bytes = 0;
+  for (const batch of group) bytes += batch.bytes + batch.changes.length * REVISION_BYTES;
+  return bytes;
 }

@@ -73,7 +73,9 @@ export function createAttempt<T>(
       if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
       return false;
     }
-    await ended(slot.record.id, outcome);
+    // Waits only where there is something to wait for: nearly every record ends with nothing to follow.
+    const follows = ended(slot.record.id, outcome);
+    if (follows) await follows;
     return true;
   };
 

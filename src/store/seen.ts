@@ -60,7 +60,7 @@ export class SeenKeys {
    */
   mark(id: string): StoreChange[] {
     this.#remember(id);
-    return this.#changes(id, { ifRevision: null });
+    return this.#changes(id, false);
   }
 
   /**
@@ -68,13 +68,14 @@ export class SeenKeys {
    * store before anything else runs: of two batches for one id, the first to ask must be the first to be written.
    */
   markAtOnce(id: string): StoreChange[] {
-    return this.#changes(id, this.#remember(id) ? {} : { ifRevision: null });
+    return this.#changes(id, this.#remember(id));
   }
 
-  #changes(id: string, wish: { ifRevision?: null }): StoreChange[] {
+  #changes(id: string, isNew: boolean): StoreChange[] {
     const at = String(this.#options.clock.now()).padStart(TIME_DIGITS, '0');
+    const key = this.keyOf(id);
     return [
-      { kind: 'put', key: this.keyOf(id), value: NOTHING, ...wish },
+      isNew ? { kind: 'put', key, value: NOTHING } : { kind: 'put', key, value: NOTHING, ifRevision: null },
       { kind: 'put', key: `${this.#options.prefix}/at/${at}/${id}`, value: NOTHING },
     ];
   }
