@@ -31,7 +31,6 @@ import { createDispatcher } from './inbound/dispatcher.js';
 import { createDoors } from './inbound/doors.js';
 import { takeUpLate } from './inbound/late-install.js';
 import { createLookBack } from './inbound/look-back.js';
-import { inTurns } from './inbound/in-turns.js';
 import { INBOX_TRIES, openIntake } from './inbound/intake.js';
 import { createMessageHandler } from './inbound/message.js';
 import { createOutages } from './inbound/outage.js';
@@ -102,7 +101,6 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     log.error({ err: error }, 'a background task of the Slack bridge failed');
   });
   const stopping = new AbortController();
-  const closing = new AbortController();
   const undo: (() => void)[] = [];
   let open = true;
 
@@ -340,9 +338,6 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     const steps: StopStep[] = [
       ...undo.reverse(),
       ...sockets.map((socket) => () => socket.stop()),
-      () => {
-        closing.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The Slack bridge is stopping.' }));
-      },
       () => inbox.queue.stop(TURN_GRACE_MS),
       () => inner.cleanupAll?.(),
       () => {
@@ -365,8 +360,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
       for (const installation of installations.values()) installation.start();
       await out.start();
       await lookBack.prepare();
-      const limits = { mostTurns: options.maxConcurrentTurns, closing: closing.signal };
-      inbox.queue.start(inTurns(handle, limits), crashLoop);
+      inbox.queue.start(handle, crashLoop);
       for (const socket of sockets) socket.start();
       const forgetters = [inbox, claims, controls, changes].map((one) => () => one.prune());
       undo.push(

@@ -1,6 +1,6 @@
 import { GatewayError, toError } from '../base/errors.js';
 import { refusalOf } from './conditions.js';
-import { DATA, decodeRevision, encodeStored, META_REVISION, REVISION_BYTES, storedEncoder } from './level-layout.js';
+import { DATA, decodeRevision, encodeStored, META_REVISION } from './level-layout.js';
 import type { Level, LevelOperation } from './level.js';
 import { weigh } from './limits.js';
 import type { StoreChange, StoreKey } from './port.js';
@@ -102,7 +102,6 @@ export class CommitLoop {
       const revisionOf = (key: StoreKey) => revisions.get(key) ?? null;
       // Most groups make no condition: then no key is looked up, which saves the hash of each.
       const areWished = revisions.size > 0;
-      const encode = storedEncoder(spaceFor(group));
       for (const batch of group) {
         const refusal = areWished ? refusalOf(batch.changes, revisionOf) : null;
         if (refusal) {
@@ -115,7 +114,7 @@ export class CommitLoop {
         for (const change of batch.changes) {
           if (change.kind === 'check') continue;
           if (change.kind === 'put') {
-            operations.push({ type: 'put', key: DATA + change.key, value: encode(change.value, revision) });
+            operations.push({ type: 'put', key: DATA + change.key, value: encodeStored(change.value, revision) });
             if (areWished && revisions.has(change.key)) revisions.set(change.key, revision);
           } else {
             operations.push({ type: 'del', key: DATA + change.key });
@@ -173,11 +172,4 @@ export class CommitLoop {
     for (const batch of this.#waiting.splice(0)) batch.reject(new GatewayError('STORE_TRIPPED'));
     this.#waitingBytes = 0;
   }
-}
-
-/** Bytes that the records of a group take at most. */
-function spaceFor(group: readonly Waiting[]): number {
-  let bytes = 0;
-  for (const batch of group) bytes += batch.bytes + batch.changes.length * REVISION_BYTES;
-  return bytes;
 }

@@ -41,16 +41,17 @@ export interface CrashTrialDeps<T> {
  */
 export async function beginTrial<T>(
   slot: Slot<T>,
+  body: T,
   { store, records, clock, log }: CrashTrialDeps<T>,
 ): Promise<() => Promise<void>> {
-  await store.batch([records.begun(slot.key, slot.record)]);
+  await store.batch([records.begun(slot.key, { ...slot.state, body })]);
   let acquittal = Promise.resolve();
   const cancel = clock.after(ACQUITTED_AFTER_MS, () => {
-    slot.record = { ...slot.record, crashes: 0 };
-    acquittal = store.batch([records.put(slot.key, slot.record)]).then(
+    slot.state = { ...slot.state, crashes: 0 };
+    acquittal = store.batch([records.put(slot.key, { ...slot.state, body })]).then(
       () => undefined,
       (error: unknown) => {
-        log.warn({ err: error, id: slot.record.id }, 'a queued record that is well could not be written down as such');
+        log.warn({ err: error, id: slot.state.id }, 'a queued record that is well could not be written down as such');
       },
     );
   });

@@ -8,10 +8,11 @@ import type { JsonAround } from './json.js';
 import type { StateStore, StoreChange } from './port.js';
 import { suspectDelayMs } from './crash-trial.js';
 import { createAttempt } from './queue-attempt.js';
-import { QueueLanes, type Slot } from './queue-lanes.js';
+import { type LaneGroups, QueueLanes, type Slot } from './queue-lanes.js';
 import { crashLoop, type Ending, type Handler } from './queue-outcome.js';
-import { type DeadRecord, QueueRecords } from './queue-records.js';
+import { type DeadRecord, QueueRecords, type QueueState } from './queue-records.js';
 
+export type { LaneGroups } from './queue-lanes.js';
 export type { Handler, Outcome } from './queue-outcome.js';
 
 export interface DurableQueueOptions<T> {
@@ -22,10 +23,17 @@ export interface DurableQueueOptions<T> {
   bodySchema: z.ZodType<T>;
   clock: Clock;
   log: Logger;
-  /** Lanes handled at the same time; default 64. */
-  maxRunning?: number;
+  /** Lanes handled at the same time, of all or of each group; default 64. */
+  maxRunning?: number | LaneGroups;
   /** Records that may wait; one more is refused with `QUEUE_FULL`. Default 10,000. */
   maxWaiting?: number;
+  /**
+   * What the bodies of waiting records that stay in memory take on disk; those of the others are read again when
+   * their turn comes. Default 2 MiB.
+   */
+  maxBytesInMemory?: number;
+  /** What {@link DurableQueue.laneTags} is to know of a record that waits; left out: nothing. */
+  tagOf?: (body: T) => string | null;
   /** Dead records that are kept; the oldest goes when one more dies. Default 1,000. */
   maxDead?: number;
   /** Failed tries after which a record is dead; default 10. */
@@ -53,7 +61,14 @@ export interface StagedPut {
 
 type Changes = readonly StoreChange[];
 
-const DEFAULTS = { maxRunning: 64, maxWaiting: 10_000, maxDead: 1_000, maxFailures: 10 };
+const DEFAULTS = {
+  maxRunning: 64,
+  maxWaiting: 10_000,
+  maxBytesInMemory: 2 * 1_024 * 1_024,
+  tagOf: () => null,
+  maxDead: 1_000,
+  maxFailures: 10,
+};
 const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, maxMs: 60_000 };
 
 /**
@@ -77,6 +92,7 @@ export class DurableQueue<T> {
   readonly #stopping = new AbortController();
   #attempt: ((slot: Slot<T>) => Promise<boolean>) | null = null;
   #deadCount = 0;
+  #bytesInMemory = 0;
 
   private constructor({ bodySchema, ...options }: DurableQueueOptions<T>) {
     this.#options = { ...DEFAULTS, backoff: DEFAULT_BACKOFF, ...options };
@@ -92,15 +108,14 @@ export class DurableQueue<T> {
   /** Opens the queue with what an earlier process left in it. */
   static async open<T>(options: DurableQueueOptions<T>): Promise<DurableQueue<T>> {
     const queue = new DurableQueue(options);
-    const { waiting, deadIds, clean } = await queue.#records.load();
     const openedAt = options.clock.now();
     let suspects = 0;
-    for (const { key, record } of waiting) {
-      queue.#ids.add(record.id);
-      const delayMs = clean ? 0 : suspectDelayMs(record.crashes, suspects);
+    const { deadIds } = await queue.#records.load(({ key, record: { body, ...state }, bytes, isAfterCrash }) => {
+      queue.#ids.add(state.id);
+      const delayMs = isAfterCrash ? suspectDelayMs(state.crashes, suspects) : 0;
       if (delayMs > 0) suspects += 1;
-      queue.#lanes.enter({ key, record, notBefore: delayMs === 0 ? 0 : openedAt + delayMs });
-    }
+      queue.#enter(queue.#slot(key, state, body, bytes), delayMs === 0 ? 0 : openedAt + delayMs);
+    });
     for (const id of deadIds) queue.#ids.add(id);
     queue.#deadCount = deadIds.length;
     return queue;
@@ -117,7 +132,7 @@ export class DurableQueue<T> {
       records: this.#records,
       signal: this.#stopping.signal,
       isStopping: () => !this.#lanes.isOpen,
-      ended: (id: string, outcome: Ending) => this.#ended(id, outcome),
+      ended: (slot: Slot<T>, outcome: Ending) => this.#ended(slot, outcome),
     };
     this.#attempt = createAttempt(options, handler, onCrashLoop);
     this.#lanes.start();
@@ -134,11 +149,12 @@ export class DurableQueue<T> {
     // Another put of this id may be on its way: only its success makes this one a repeat.
     while (this.#pending.has(item.id)) await this.#settled(item.id);
     if (this.#uncertain.size > 0) await this.#lookForUncertain();
-    const slot = this.#slotFor(item);
-    if (!slot) return false;
+    const place = this.#placeFor(item);
+    if (!place) return false;
+    const { slot, change } = place;
     try {
       const further = typeof also === 'function' ? also() : also;
-      await this.#options.store.batch([this.#records.put(slot.key, slot.record, item.bodyJson), ...further]);
+      await this.#options.store.batch([change, ...further]);
     } catch (error) {
       this.#abandoned(slot, error);
       throw error;
@@ -149,10 +165,11 @@ export class DurableQueue<T> {
 
   /** Prepares a put as part of the caller's own batch; null for an id that the queue holds. */
   stage(item: QueueItem<T>): StagedPut | null {
-    const slot = this.#slotFor(item);
-    if (!slot) return null;
+    const place = this.#placeFor(item);
+    if (!place) return null;
+    const { slot, change } = place;
     return {
-      changes: [this.#records.put(slot.key, slot.record, item.bodyJson)],
+      changes: [change],
       committed: () => {
         this.#committed(slot);
       },
@@ -163,25 +180,39 @@ export class DurableQueue<T> {
   }
 
   /** The place of a put that is about to be made; null for an id that the queue holds. */
-  #slotFor({ id, lane, body }: QueueItem<T>): Slot<T> | null {
+  #placeFor({ id, lane, body, bodyJson }: QueueItem<T>): { slot: Slot<T>; change: StoreChange } | null {
     if (this.has(id)) return null;
     if (this.depth >= this.#options.maxWaiting) {
       throw new GatewayError('QUEUE_FULL', { details: { queue: this.#options.prefix, waiting: this.depth } });
     }
+    const state = freshState(id, lane, this.#options.clock.now());
+    const key = this.#records.newKey();
+    const change = this.#records.put(key, { ...state, body }, bodyJson);
     this.#pending.set(id, null);
-    const record = { id, lane, body, putAt: this.#options.clock.now(), failures: 0, crashes: 0, maybeDelivered: false };
-    return { key: this.#records.newKey(), record, notBefore: 0 };
+    return { slot: this.#slot(key, state, body, change.value.byteLength), change };
   }
 
-  #committed(slot: Slot<T>): void {
-    this.#ids.add(slot.record.id);
-    this.#settle(slot.record.id);
+  #slot(key: string, state: QueueState, body: T, bytes: number): Slot<T> {
+    return { key, state, body, bytes, tag: this.#options.tagOf(body), notBefore: 0 };
+  }
+
+  /** Lets a record that is on disk wait in its lane, with its body as long as there is room for it in memory. */
+  #enter(slot: Slot<T>, notBefore = 0): void {
+    slot.notBefore = notBefore;
+    if (this.#bytesInMemory + slot.bytes <= this.#options.maxBytesInMemory) this.#bytesInMemory += slot.bytes;
+    else slot.body = undefined;
     this.#lanes.enter(slot);
   }
 
+  #committed(slot: Slot<T>): void {
+    this.#ids.add(slot.state.id);
+    this.#settle(slot.state.id);
+    this.#enter(slot);
+  }
+
   #abandoned(slot: Slot<T>, error: unknown): void {
-    if (isGatewayError(error, 'STORE_IO')) this.#uncertain.set(slot.record.id, slot);
-    this.#settle(slot.record.id);
+    if (isGatewayError(error, 'STORE_IO')) this.#uncertain.set(slot.state.id, slot);
+    this.#settle(slot.state.id);
   }
 
   /** Resolves when the put of this id that is on its way has become one thing or the other. */
@@ -203,7 +234,7 @@ export class DurableQueue<T> {
       const stored = await this.#options.store.get(slot.key);
       if (!this.#uncertain.delete(id) || !stored || this.#ids.has(id)) continue;
       this.#ids.add(id);
-      this.#lanes.enter(slot);
+      this.#enter(slot);
     }
   }
 
@@ -225,9 +256,9 @@ export class DurableQueue<T> {
     return this.#lanes.depthOf(lane);
   }
 
-  /** What waits in a lane, in order, the record being tried included. */
-  laneBodies(lane: string): readonly T[] {
-    return this.#lanes.recordsOf(lane).map(({ body }) => body);
+  /** The tags of what waits in a lane, in order, the record being tried included. */
+  laneTags(lane: string): readonly (string | null)[] {
+    return this.#lanes.tagsOf(lane);
   }
 
   /** Milliseconds since the oldest waiting record was put; 0 when none waits. */
@@ -251,22 +282,13 @@ export class DurableQueue<T> {
     const found = await this.#records.findDead(id);
     if (!found) return false;
     const { entry, dead } = found;
-    const record = {
-      id,
-      lane: dead.lane,
-      body: dead.body,
-      putAt: this.#options.clock.now(),
-      failures: 0,
-      crashes: 0,
-      maybeDelivered: true,
-    };
+    const { lane, body } = dead;
+    const state = { ...freshState(id, lane, this.#options.clock.now()), maybeDelivered: true };
     const key = this.#records.newKey();
-    await this.#options.store.batch([
-      { kind: 'delete', key: entry.key, ifRevision: entry.revision },
-      this.#records.put(key, record),
-    ]);
+    const change = this.#records.put(key, { ...state, body });
+    await this.#options.store.batch([{ kind: 'delete', key: entry.key, ifRevision: entry.revision }, change]);
     this.#deadCount -= 1;
-    this.#lanes.enter({ key, record, notBefore: 0 });
+    this.#enter(this.#slot(key, state, body, change.value.byteLength));
     return true;
   }
 
@@ -300,7 +322,8 @@ export class DurableQueue<T> {
   }
 
   /** What follows once the end is on disk; a failure here must not bring the record back. */
-  #ended(id: string, outcome: Ending): Promise<void> | void {
+  #ended({ state: { id }, body, bytes }: Slot<T>, outcome: Ending): Promise<void> | void {
+    if (body !== undefined) this.#bytesInMemory -= bytes;
     if (outcome.kind === 'done') this.#ids.delete(id);
     else this.#deadCount += 1;
     try {
@@ -327,4 +350,9 @@ export class DurableQueue<T> {
   #followUpFailed(id: string, error: unknown): void {
     this.#options.log.error({ err: error, queue: this.#options.prefix, id }, 'what follows a queued record failed');
   }
+}
+
+/** Of a record that has not been tried. */
+function freshState(id: string, lane: string, putAt: number): QueueState {
+  return { id, lane, putAt, failures: 0, crashes: 0, maybeDelivered: false };
 }

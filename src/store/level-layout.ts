@@ -12,31 +12,16 @@ export const STORE_VERSION = 1;
 /** Stands while the folder was closed in order. */
 export const META_CLEAN = 'm/clean';
 
-export const REVISION_BYTES = 8;
+const REVISION_BYTES = 8;
 const HIGH_WORD = 2 ** 32;
 
 /** A record on disk: its revision, 8 bytes, most significant first, then the value. */
 export function encodeStored(value: Uint8Array, revision: number): Uint8Array {
-  return storedEncoder(REVISION_BYTES + value.byteLength)(value, revision);
-}
-
-/**
- * {@link encodeStored} for many records at once, side by side in one piece of memory: a piece for each would cost more
- * than what is copied into it.
- *
- * @param bytes - what all of them take together, their revisions included
- */
-export function storedEncoder(bytes: number): (value: Uint8Array, revision: number) => Uint8Array {
-  const whole = Buffer.allocUnsafe(bytes);
-  let at = 0;
-  return (value, revision) => {
-    const from = at;
-    whole.writeUInt32BE(Math.floor(revision / HIGH_WORD), from);
-    whole.writeUInt32BE(revision % HIGH_WORD, from + 4);
-    whole.set(value, from + REVISION_BYTES);
-    at = from + REVISION_BYTES + value.byteLength;
-    return whole.subarray(from, at);
-  };
+  const bytes = Buffer.allocUnsafe(REVISION_BYTES + value.byteLength);
+  bytes.writeUInt32BE(Math.floor(revision / HIGH_WORD), 0);
+  bytes.writeUInt32BE(revision % HIGH_WORD, 4);
+  bytes.set(value, REVISION_BYTES);
+  return bytes;
 }
 
 /** @throws {GatewayError} `STORE_DAMAGED` for fewer bytes than a revision takes */

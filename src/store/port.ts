@@ -19,9 +19,16 @@ export interface StoreEntry extends Stored {
  * `null` wants the key to be absent, leaving it out wants nothing. `check` changes nothing and only states the wish.
  */
 export type StoreChange =
-  | { readonly kind: 'put'; readonly key: StoreKey; readonly value: StoreValue; readonly ifRevision?: number | null }
+  | StorePut
   | { readonly kind: 'delete'; readonly key: StoreKey; readonly ifRevision?: number | null }
   | { readonly kind: 'check'; readonly key: StoreKey; readonly ifRevision: number | null };
+
+export interface StorePut {
+  readonly kind: 'put';
+  readonly key: StoreKey;
+  readonly value: StoreValue;
+  readonly ifRevision?: number | null;
+}
 
 export interface RangeOptions {
   /** First key, included. */

@@ -6,7 +6,7 @@ import type { StateStore, StoreChange } from './port.js';
 import { beginTrial, MOST_CRASHES, SUSPECTED_FROM } from './crash-trial.js';
 import type { Slot } from './queue-lanes.js';
 import type { Ending, Handler, Outcome } from './queue-outcome.js';
-import type { QueueRecord, QueueRecords } from './queue-records.js';
+import type { QueueRecords, QueueState } from './queue-records.js';
 import { isStoreFault } from './store-fault.js';
 
 export interface QueueAttemptOptions<T> {
@@ -23,7 +23,7 @@ export interface QueueAttemptOptions<T> {
   /** Aborts when a stop has waited long enough. */
   signal: AbortSignal;
   /** The record has left the queue, on disk too; must not reject. */
-  ended: (id: string, outcome: Ending) => Promise<void> | void;
+  ended: (slot: Slot<T>, outcome: Ending) => Promise<void> | void;
 }
 
 /**
@@ -40,12 +40,21 @@ export function createAttempt<T>(
   const { store, records, clock, log, prefix, maxFailures, backoff, isStopping, signal, ended } = options;
 
   return async (slot) => {
+    let body: T;
+    try {
+      body = slot.body ?? (await records.bodyOf(slot.key));
+    } catch (error) {
+      // Whether the record can be handled is not known, so nothing is charged to it.
+      log.error({ err: error, queue: prefix, id: slot.state.id }, 'queued record not read');
+      slot.notBefore = clock.now() + backoffMs(1, backoff);
+      return false;
+    }
     let outcome: Outcome;
     let endTrial: (() => Promise<void>) | null = null;
     try {
-      const isOver = slot.record.crashes >= MOST_CRASHES;
-      if (!isOver && slot.record.crashes >= SUSPECTED_FROM) endTrial = await beginTrial(slot, options);
-      outcome = await (isOver ? onCrashLoop : handler)(slot.record, signal);
+      const isOver = slot.state.crashes >= MOST_CRASHES;
+      if (!isOver && slot.state.crashes >= SUSPECTED_FROM) endTrial = await beginTrial(slot, body, options);
+      outcome = await (isOver ? onCrashLoop : handler)({ ...slot.state, body }, signal);
     } catch (error) {
       outcome = outcomeOf(error);
     }
@@ -54,27 +63,27 @@ export function createAttempt<T>(
     try {
       if (outcome.kind === 'wait') {
         slot.notBefore = clock.now() + outcome.afterMs;
-        const isNews = outcome.maybeDelivered === true && !slot.record.maybeDelivered;
-        if (isNews) slot.record = { ...slot.record, maybeDelivered: true };
+        const isNews = outcome.maybeDelivered === true && !slot.state.maybeDelivered;
+        if (isNews) slot.state = { ...slot.state, maybeDelivered: true };
         if (!isNews && !endTrial) return false;
-        await store.batch([records.put(slot.key, slot.record)]);
+        await store.batch([records.put(slot.key, { ...slot.state, body })]);
         return false;
       }
       if (outcome.kind === 'retry') {
-        await store.batch([records.put(slot.key, slot.record)]);
+        await store.batch([records.put(slot.key, { ...slot.state, body })]);
         return false;
       }
-      await store.batch(ending(slot, outcome));
+      await store.batch(ending(slot, body, outcome));
     } catch (error) {
       // The store did not take the end of this try: the record is tried again, and its handler looks first.
-      log.error({ err: error, queue: prefix, id: slot.record.id }, 'end of a queued record not stored');
-      slot.record = { ...slot.record, maybeDelivered: true };
-      slot.notBefore = clock.now() + backoffMs(slot.record.failures + 1, backoff);
+      log.error({ err: error, queue: prefix, id: slot.state.id }, 'end of a queued record not stored');
+      slot.state = { ...slot.state, maybeDelivered: true };
+      slot.notBefore = clock.now() + backoffMs(slot.state.failures + 1, backoff);
       if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
       return false;
     }
     // Waits only where there is something to wait for: nearly every record ends with nothing to follow.
-    const follows = ended(slot.record.id, outcome);
+    const follows = ended(slot, outcome);
     if (follows) await follows;
     return true;
   };
@@ -98,21 +107,28 @@ export function createAttempt<T>(
     // A try that ended because the queue stops, or the disk refuses, is not the record's fault.
     const innocent = isStopping() || isStoreFault(outcome.error);
     const charged = innocent ? 0 : 1;
-    const failures = slot.record.failures + (outcome.crashed ? 0 : charged);
-    const crashes = slot.record.crashes + (outcome.crashed ? charged : 0);
+    const failures = slot.state.failures + (outcome.crashed ? 0 : charged);
+    const crashes = slot.state.crashes + (outcome.crashed ? charged : 0);
     if (failures >= maxFailures) {
       const code = isGatewayError(outcome.error) ? outcome.error.code : 'DEADLINE_EXCEEDED';
       return { kind: 'dead', code, reason: toError(outcome.error).message };
     }
-    const maybeDelivered = slot.record.maybeDelivered || (outcome.maybeDelivered ?? true);
-    slot.record = { ...slot.record, failures, crashes, maybeDelivered };
+    const maybeDelivered = slot.state.maybeDelivered || (outcome.maybeDelivered ?? true);
+    slot.state = { ...slot.state, failures, crashes, maybeDelivered };
     slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures + crashes, backoff));
-    log.warn({ err: outcome.error, queue: prefix, id: slot.record.id, failures, crashes }, 'queued record failed');
+    log.warn({ err: outcome.error, queue: prefix, id: slot.state.id, failures, crashes }, 'queued record failed');
     return outcome;
   }
 
-  function ending({ key, record }: { key: string; record: QueueRecord<T> }, outcome: Ending): readonly StoreChange[] {
-    const own = outcome.kind === 'dead' ? records.dead(key, record, outcome.code, outcome.reason) : [records.done(key)];
+  function ending(
+    { key, state }: { key: string; state: QueueState },
+    body: T,
+    outcome: Ending,
+  ): readonly StoreChange[] {
+    const own =
+      outcome.kind === 'dead'
+        ? records.dead(key, { ...state, body }, outcome.code, outcome.reason)
+        : [records.done(key)];
     return outcome.changes ? [...own, ...outcome.changes] : own;
   }
 }

@@ -1,17 +1,24 @@
 import type { Clock } from '../base/clock.js';
-import type { QueueRecord } from './queue-records.js';
+import type { QueueState } from './queue-records.js';
 
 /** A queued record at its place in a lane. */
 export interface Slot<T> {
   /** Its place: slots of one lane are handled in the order of their keys. */
   readonly key: string;
-  record: QueueRecord<T>;
+  state: QueueState;
+  /** Undefined while it stands on disk alone. */
+  body: T | undefined;
+  /** What the record takes on disk. */
+  readonly bytes: number;
+  /** What its owner wants to know of it while it waits, see {@link DurableQueueOptions.tagOf}. */
+  readonly tag: string | null;
   /** Not to be tried before this time; 0 for at once. */
   notBefore: number;
 }
 
 interface Lane<T> {
   readonly name: string;
+  readonly places: Places;
   readonly slots: Slot<T>[];
   busy: boolean;
   /** Ends the wait before the next try of the lane's head. */
@@ -20,12 +27,28 @@ interface Lane<T> {
   woken: boolean;
 }
 
+/** Lanes that share places, so that those of one kind never take the places of another. */
+export interface LaneGroups {
+  /** The group a lane belongs to, one of `most`. */
+  of(lane: string): string;
+  /** Lanes of each group that are handled at the same time. */
+  readonly most: Readonly<Record<string, number>>;
+}
+
 export interface QueueLanesOptions<T> {
   clock: Clock;
-  /** Lanes whose heads are tried at the same time. */
-  maxRunning: number;
+  /** Lanes whose heads are tried at the same time: of all, or of each group. */
+  maxRunning: number | LaneGroups;
   /** Tries a slot; never rejects. @returns whether the slot has left the queue */
   attempt(slot: Slot<T>): Promise<boolean>;
+}
+
+/** The places of a group of lanes. */
+interface Places {
+  readonly most: number;
+  taken: number;
+  /** Lanes that wait for a place, in order; each is told whether it has one. */
+  readonly turns: ((isGiven: boolean) => void)[];
 }
 
 /** When a queued record is tried: its lane in order and one at a time, lanes side by side up to a cap. */
@@ -34,13 +57,27 @@ export class QueueLanes<T> {
   readonly #lanes = new Map<string, Lane<T>>();
   #open = false;
   #running = 0;
-  /** Lanes that wait until fewer run. */
-  readonly #turns: (() => void)[] = [];
+  readonly #placesOf: (lane: string) => Places;
+  readonly #places: readonly Places[];
   readonly #whenEmpty: (() => void)[] = [];
   readonly #whenStill: (() => void)[] = [];
 
   constructor(options: QueueLanesOptions<T>) {
     this.#options = options;
+    const { maxRunning } = options;
+    if (typeof maxRunning === 'number') {
+      const shared = placesFor(maxRunning);
+      this.#places = [shared];
+      this.#placesOf = () => shared;
+    } else {
+      const groups = new Map(Object.entries(maxRunning.most).map(([group, most]) => [group, placesFor(most)]));
+      this.#places = [...groups.values()];
+      this.#placesOf = (lane) => {
+        const places = groups.get(maxRunning.of(lane));
+        if (!places) throw new TypeError(`no such group of lanes: ${maxRunning.of(lane)}`);
+        return places;
+      };
+    }
   }
 
   /** Begins to try; what was entered before has waited for it. */
@@ -53,7 +90,7 @@ export class QueueLanes<T> {
   halt(): void {
     this.#open = false;
     this.wake();
-    for (const turn of this.#turns.splice(0)) turn();
+    for (const { turns } of this.#places) for (const turn of turns.splice(0)) turn(false);
   }
 
   get isOpen(): boolean {
@@ -72,10 +109,10 @@ export class QueueLanes<T> {
 
   /** Puts the slot into its lane at the place its key gives it, but never before a head that is being tried. */
   enter(slot: Slot<T>): void {
-    const name = slot.record.lane;
+    const name = slot.state.lane;
     const lane = this.#lanes.get(name);
     if (!lane) {
-      const made = { name, slots: [slot], busy: false, wake: null, woken: false };
+      const made = { name, places: this.#placesOf(name), slots: [slot], busy: false, wake: null, woken: false };
       this.#lanes.set(name, made);
       if (this.#open) void this.#run(made);
       return;
@@ -89,16 +126,16 @@ export class QueueLanes<T> {
     return this.#lanes.get(lane)?.slots.length ?? 0;
   }
 
-  /** The records of a lane, in order, the one being tried included. */
-  recordsOf(lane: string): readonly QueueRecord<T>[] {
-    return this.#lanes.get(lane)?.slots.map(({ record }) => record) ?? [];
+  /** The tags of a lane's records, in order, the one being tried included. */
+  tagsOf(lane: string): readonly (string | null)[] {
+    return this.#lanes.get(lane)?.slots.map(({ tag }) => tag) ?? [];
   }
 
   /** When the record that has waited longest was put; null when none waits. */
   get oldestPutAt(): number | null {
     let oldest: number | null = null;
     for (const { slots } of this.#lanes.values()) {
-      const putAt = slots[0]?.record.putAt;
+      const putAt = slots[0]?.state.putAt;
       if (putAt !== undefined && (oldest === null || putAt < oldest)) oldest = putAt;
     }
     return oldest;
@@ -119,23 +156,33 @@ export class QueueLanes<T> {
     await Promise.resolve();
     for (let head = lane.slots[0]; head; head = lane.slots[0]) {
       if (head.notBefore > 0) await this.#pause(lane, head.notBefore);
-      while (this.#open && this.#running >= this.#options.maxRunning) {
-        await new Promise<void>((resolve) => this.#turns.push(resolve));
+      if (!this.#open) return;
+      const { places } = lane;
+      if (places.taken < places.most) places.taken += 1;
+      else if (!(await new Promise<boolean>((resolve) => places.turns.push(resolve)))) return;
+      if (!this.isOpen) {
+        this.#leave(places);
+        return;
       }
-      // A slot that was put earlier may have come in front meanwhile.
-      const slot = lane.slots[0];
-      if (!this.#open || !slot) return;
       this.#running += 1;
       lane.busy = true;
       lane.woken = false;
-      if (await this.#options.attempt(slot)) lane.slots.shift();
+      // A slot that was put earlier may have come in front meanwhile.
+      if (await this.#options.attempt(lane.slots[0] ?? head)) lane.slots.shift();
       lane.busy = false;
       this.#running -= 1;
-      this.#turns.shift()?.();
+      this.#leave(places);
       if (this.#running === 0) for (const resolve of this.#whenStill.splice(0)) resolve();
     }
     this.#lanes.delete(lane.name);
     if (this.#lanes.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
+
+  /** The place goes to who waits longest, so that no lane keeps it for all its records. */
+  #leave(places: Places): void {
+    const next = places.turns.shift();
+    if (next) next(true);
+    else places.taken -= 1;
   }
 
   /** Waits until the lane's head may be tried; `wake` and `halt` cut it short. */
@@ -153,3 +200,5 @@ export class QueueLanes<T> {
     lane.wake = null;
   }
 }
+
+const placesFor = (most: number): Places => ({ most, taken: 0, turns: [] });

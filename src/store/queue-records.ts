@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import type { Clock } from '../base/clock.js';
+import { GatewayError } from '../base/errors.js';
 import { aroundToBytes, type JsonAround, readJson, toBytes } from './json.js';
 import { SUSPECTED_FROM } from './crash-trial.js';
-import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from './port.js';
+import { prefixRange, type StateStore, type StoreChange, type StoreEntry, type StorePut } from './port.js';
 
-/** What is queued, as its handler sees it. */
-export interface QueueRecord<T> {
+/** What is known of a queued record without its body. */
+export interface QueueState {
   /** The owner's key: one id is in the queue at most once. */
   readonly id: string;
   /** Records of one lane are handled one at a time, in the order they were put. */
   readonly lane: string;
-  readonly body: T;
   /** Milliseconds since the epoch. */
   readonly putAt: number;
   /** Tries that failed so far. */
@@ -22,6 +22,11 @@ export interface QueueRecord<T> {
    * that leaves it open. The handler looks before it writes again.
    */
   readonly maybeDelivered: boolean;
+}
+
+/** What is queued, as its handler sees it. */
+export interface QueueRecord<T> extends QueueState {
+  readonly body: T;
 }
 
 /** A record that was given up. */
@@ -38,6 +43,10 @@ export interface DeadRecord<T> {
 export interface WaitingEntry<T> {
   readonly key: string;
   readonly record: QueueRecord<T>;
+  /** What it takes on disk. */
+  readonly bytes: number;
+  /** The process that left it did not stop in order. */
+  readonly isAfterCrash: boolean;
 }
 
 const SEQUENCE_DIGITS = 16;
@@ -74,11 +83,12 @@ export class QueueRecords<T> {
    * What an earlier process left. After an unclean end the head of each lane counts as crashed once more, since
    * the process may have died in it: a record that kills the process does not do so for ever. A suspected one counts
    * only when its try had begun.
+   *
+   * @param enter - is handed each waiting record, in order
    */
-  async load(): Promise<{ waiting: WaitingEntry<T>[]; deadIds: string[]; clean: boolean }> {
+  async load(enter: (entry: WaitingEntry<T>) => void): Promise<{ deadIds: string[] }> {
     const cleanKey = `${this.#prefix}/clean`;
     const clean = (await this.#store.get(cleanKey)) !== null;
-    const waiting: WaitingEntry<T>[] = [];
     const heads = new Set<string>();
     let tried: StoreChange[] = [];
     for await (const { key, value } of this.#all('waiting')) {
@@ -94,7 +104,7 @@ export class QueueRecords<T> {
         await this.#store.batch(tried);
         tried = [];
       }
-      waiting.push({ key, record });
+      enter({ key, record, bytes: value.byteLength, isAfterCrash: !clean });
       this.#sequence = Math.max(this.#sequence, sequenceOf(key));
     }
     await this.#store.batch([...tried, { kind: 'delete', key: cleanKey }]);
@@ -103,7 +113,7 @@ export class QueueRecords<T> {
       deadIds.push(readJson(value, this.#deadSchema).id);
       this.#sequence = Math.max(this.#sequence, sequenceOf(key));
     }
-    return { waiting, deadIds, clean };
+    return { deadIds };
   }
 
   /** A fresh place at the end of the queue. */
@@ -114,7 +124,7 @@ export class QueueRecords<T> {
   }
 
   /** @param bodyJson - the body as JSON, where it is at hand; stored as it stands */
-  put(key: string, record: QueueRecord<T>, bodyJson?: JsonAround): StoreChange {
+  put(key: string, record: QueueRecord<T>, bodyJson?: JsonAround): StorePut {
     if (bodyJson === undefined) return { kind: 'put', key, value: toBytes(record) };
     const { id, lane, putAt, failures, crashes, maybeDelivered } = record;
     const rest = JSON.stringify({ id, lane, putAt, failures, crashes, maybeDelivered });
@@ -126,6 +136,13 @@ export class QueueRecords<T> {
   /** The record with the mark that its try has begun; without it in every other form. */
   begun(key: string, record: QueueRecord<T>): StoreChange {
     return { kind: 'put', key, value: toBytes({ ...record, begun: true }) };
+  }
+
+  /** The body of a waiting record. @throws {GatewayError} `STORE_DAMAGED` where it is gone, or what the store throws */
+  async bodyOf(key: string): Promise<T> {
+    const stored = await this.#store.get(key);
+    if (!stored) throw new GatewayError('STORE_DAMAGED', { details: { key } });
+    return readJson(stored.value, this.#recordSchema).body;
   }
 
   done(key: string): StoreChange {

@@ -14,7 +14,7 @@ import { createMemoryStore } from '../../src/store/memory.js';
 import type { StateStore } from '../../src/store/port.js';
 import { createAccept } from '../../bridges/slack/inbound/accept.js';
 import { createHttpIngress } from '../../bridges/slack/inbound/http.js';
-import { slackRecordSchema, type SlackRecord } from '../../bridges/slack/inbound/records.js';
+import { slackRecords, type SlackRecord } from '../../bridges/slack/inbound/records.js';
 import { verifySignature } from '../../bridges/slack/signature.js';
 import type { LoadResult } from '../support/slack/load.js';
 import { median, type Figure } from './figure.js';
@@ -80,7 +80,7 @@ async function bridgeUnderLoad(store: StateStore, rate: number): Promise<LoadRes
   const inbox = await Inbox.open<SlackRecord>({
     store,
     prefix: 'slack/bench/inbox',
-    bodySchema: slackRecordSchema,
+    ...slackRecords,
     clock: systemClock,
     log: silentLogger,
     seenRetentionMs: 26 * 3_600_000,

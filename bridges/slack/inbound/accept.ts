@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { within } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import type { Counter, Histogram, Metrics } from '../../../src/base/metrics.js';
@@ -64,7 +63,7 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
     const tooMany =
       isFresh &&
       inbox.queue.laneDepth(lane) > maxQueuedPerThread &&
-      hasTooMany(inbox.queue.laneBodies(lane), messageTs, maxQueuedPerThread);
+      hasTooMany(inbox.queue.laneTags(lane), messageTs, maxQueuedPerThread);
     const how = { slug, transport, receivedAt: begun, retryNum, retryReason, again, tooMany };
     const item = { id, lane: tooMany ? `full:${lane}` : lane, body: { ...how, payload } };
     const kept = arrival.json ? { ...item, bodyJson: aroundPayload(how, arrival.json) } : item;
@@ -76,17 +75,9 @@ export function createAccept({ inbox, clock, metrics, deadlineMs, maxQueuedPerTh
 }
 
 /** A post that came both as a message and as a mention waits once, and its second event is not refused after the first. */
-function hasTooMany(waiting: readonly SlackRecord[], ts: string, most: number): boolean {
-  const posts = new Set(waiting.map(({ payload }) => tsOf(payload)));
+function hasTooMany(waiting: readonly (string | null)[], ts: string, most: number): boolean {
+  const posts = new Set(waiting);
   return posts.size > most && !posts.has(ts);
-}
-
-const waitingSchema = z.object({ event: z.object({ ts: z.string() }) });
-
-/** What a waiting record is about; what has no `ts` counts as one. */
-function tsOf(payload: unknown): string | null {
-  const parsed = waitingSchema.safeParse(payload);
-  return parsed.success ? parsed.data.event.ts : null;
 }
 
 /** The record's body as JSON, without writing the payload a second time. */

@@ -6,7 +6,7 @@ import type { StateStore } from '../../../src/store/port.js';
 import { SeenKeys } from '../../../src/store/seen.js';
 import type { SlackOptions } from '../settings.js';
 import { createAccept, type Accept } from './accept.js';
-import { slackRecordSchema, type SlackRecord } from './records.js';
+import { slackRecords, turnsAndOthers, type SlackRecord } from './records.js';
 import { ThreadPast } from './thread-past.js';
 
 export interface IntakeDeps {
@@ -39,11 +39,10 @@ export async function openIntake({ options, store, prefix, random, clock, log, m
   const inbox = await Inbox.open<SlackRecord>({
     store,
     prefix: `${prefix}/inbox`,
-    bodySchema: slackRecordSchema,
+    ...slackRecords,
     clock,
     log,
-    // `inTurns` says how many of which kind are worked on.
-    maxRunning: Number.POSITIVE_INFINITY,
+    maxRunning: turnsAndOthers(options.maxConcurrentTurns),
     maxFailures: INBOX_TRIES,
     backoff: { ...INBOX_BACKOFF, random },
     seenRetentionMs: retentionMs,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { LaneGroups } from '../../../src/store/durable-queue.js';
 import { slackKey } from '../conversation.js';
 import type { SlackDelivery } from '../parse.js';
 import type { SlackEvent } from '../parse-event.js';
@@ -17,6 +18,15 @@ export const slackRecordSchema = z.object({
   tooMany: z.boolean().default(false),
 });
 export type SlackRecord = z.infer<typeof slackRecordSchema>;
+
+/** How an inbox keeps them: a record that waits is known by the `ts` of its event. */
+export const slackRecords = {
+  bodySchema: slackRecordSchema,
+  tagOf: ({ payload }: SlackRecord): string | null => {
+    const { event } = isFields(payload) ? payload : {};
+    return isFields(event) && typeof event['ts'] === 'string' ? event['ts'] : null;
+  },
+};
 
 /**
  * The lane of a delivery. Messages of one thread share one, so that they are taken in order and one turn runs at a
@@ -41,8 +51,22 @@ export function laneOf(slug: string, delivery: SlackDelivery): string {
   }
 }
 
-/** Whether the records of a lane are messages that may each have a turn. */
-export const isThreadLane = (lane: string): boolean => lane.startsWith('thread:');
+/** Deliveries other than messages that are handled at the same time. */
+const MOST_OTHERS = 64;
+
+/**
+ * So many messages at a time; what steers a turn, or asks for something that Slack waits three seconds for, has places
+ * of its own, since it must not wait for the end of the very turns it may be about.
+ */
+export const turnsAndOthers = (mostTurns: number): LaneGroups => ({
+  of: (lane) => (lane.startsWith('thread:') ? 'turns' : 'others'),
+  most: { turns: mostTurns, others: MOST_OTHERS },
+});
+
+/** A JSON object. */
+export function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 function laneOfEvent(slug: string, team: string, event: SlackEvent): string {
   switch (event.kind) {

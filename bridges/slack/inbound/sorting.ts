@@ -1,6 +1,6 @@
 import { deliveryKey, eventKey } from '../delivery-key.js';
 import { parseDelivery, type SlackDelivery } from '../parse.js';
-import { laneOf, threadLane } from './records.js';
+import { isFields, laneOf, threadLane } from './records.js';
 
 /** What the door must know of a delivery to take it in. */
 export interface Sorting {
@@ -69,8 +69,4 @@ function teamOfInstallation(authorizations: unknown): string | null {
   if (another !== undefined || !isFields(only) || only['is_bot'] !== true) return null;
   const { team_id: team } = only;
   return typeof team === 'string' ? team : null;
-}
-
-function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

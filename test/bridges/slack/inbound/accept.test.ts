@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAccept, type Arrival } from '../../../../bridges/slack/inbound/accept.js';
-import { slackRecordSchema } from '../../../../bridges/slack/inbound/records.js';
+import { slackRecords } from '../../../../bridges/slack/inbound/records.js';
 import { silentLogger } from '../../../../src/base/log.js';
 import { noMetrics } from '../../../../src/base/metrics.js';
 import { Inbox } from '../../../../src/store/inbox.js';
@@ -12,7 +12,7 @@ const LANE = 'thread:main:T1:C1:1.0';
 const setUp = async () => {
   const clock = createManualClock();
   const options = { store: createMemoryStore(), prefix: 'inbox', clock, log: silentLogger };
-  const inbox = await Inbox.open({ ...options, bodySchema: slackRecordSchema, seenRetentionMs: 60_000 });
+  const inbox = await Inbox.open({ ...options, ...slackRecords, seenRetentionMs: 60_000 });
   const accept = createAccept({ inbox, clock, metrics: noMetrics, deadlineMs: 1_000, maxQueuedPerThread: 2 });
   let count = 0;
   const arrives = (more: Partial<Arrival> = {}, fields: Record<string, string> = {}) => {
@@ -34,7 +34,7 @@ describe('a payload that came as JSON', () => {
         prefix: 'inbox',
         clock,
         log: silentLogger,
-        bodySchema: slackRecordSchema,
+        ...slackRecords,
         seenRetentionMs: 60_000,
       });
     const inbox = await open();

@@ -8,7 +8,7 @@ import { Inbox } from '../../../../src/store/inbox.js';
 import { createMemoryStore } from '../../../../src/store/memory.js';
 import type { StateStore } from '../../../../src/store/port.js';
 import { createAccept } from '../../../../bridges/slack/inbound/accept.js';
-import { slackRecordSchema, type SlackRecord } from '../../../../bridges/slack/inbound/records.js';
+import { slackRecords, type SlackRecord } from '../../../../bridges/slack/inbound/records.js';
 import type { HttpListener } from '../../../../src/base/http-mount.js';
 
 /** An inbox and its door, with what was handed on. */
@@ -19,7 +19,7 @@ export async function openDoor(
   const inbox = await Inbox.open<SlackRecord>({
     store,
     prefix: 'slack/test/inbox',
-    bodySchema: slackRecordSchema,
+    ...slackRecords,
     clock,
     log,
     seenRetentionMs: 26 * 3_600_000,
