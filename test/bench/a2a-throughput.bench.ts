@@ -51,6 +51,12 @@ export async function run(): Promise<Figure> {
         { name: `${name}, both without a disk`, value: ours / sdk, unit: '×', aim: '≥ 0.5' },
         { name: `${name}, both with all on disk`, value: oursDisk / sdkDisk, unit: '×', aim: '≥ 0.5' },
         { name: 'without a disk, an Agent of this project as the peer', value: agents / sdkAgain, unit: '×' },
+        {
+          name: 'without a disk, by the processor time of the servers',
+          value: servers(plain) / servers(memory),
+          unit: '×',
+        },
+        { name: 'on disk, by the processor time of the servers', value: servers(plainDisk) / servers(disk), unit: '×' },
         { name: 'gateway through Band, without a disk', value: ours, unit: '1/s' },
         { name: 'plain @a2a-js/sdk server, without a disk', value: sdk, unit: '1/s' },
         { name: 'gateway through Band, on disk', value: oursDisk, unit: '1/s' },
@@ -96,6 +102,11 @@ async function spent(processes: Side['processes']): Promise<Record<string, numbe
     for (const child of children) seconds[name] += await cpuSeconds({ child });
   }
   return seconds;
+}
+
+/** Microseconds a task; on a machine with other work to do, their ratio is steadier than the one of the rates. */
+function servers({ micros }: Side): number {
+  return Object.values(micros).reduce((sum, list) => sum + median(list), 0);
 }
 
 function costs(which: string, { micros }: Side): Figure['rows'] {
