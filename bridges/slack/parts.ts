@@ -174,7 +174,7 @@ export async function openParts(deps: PartsDeps): Promise<SlackParts> {
     controllers: options.controllers,
     openForm: (control, delivery, installation) => askForm.reopen(control, delivery, installation),
   });
-  const asks = createAsks({ autoJoin: options.autoJoin, accept, log });
+  const asks = createAsks({ autoJoin: options.autoJoin, accept, clock, log });
   const askForm = createAskForm({ served: options.messageShortcut, controls, asks, out, log });
   const answerTo = (payload: unknown) => commandAnswer(payload, options.slashCommand !== 'off');
   const roomTools = (roomId: string, turn: Turn): AgentToolsProtocol =>

@@ -1,12 +1,14 @@
+import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
-import type { SlackArguments } from '../client.js';
+import type { SlackArguments, SlackClient } from '../client.js';
 import { mrkdwnToMarkdown, NO_MENTIONS, renderMarkdown } from '../convert/index.js';
 import { judgeFault, slackErrorOf } from '../errors.js';
 import type { Installation } from '../installations.js';
 import { ownMetadata, shortMessage } from '../outbound/compose.js';
 import { digest } from '../outbound/jobs.js';
+import { LANDS_WITHIN_MS } from '../outbound/landing.js';
 import { lookUp } from '../outbound/look-up.js';
 import type { DeliverySource } from '../parse.js';
 import { postMessage, type SlackIdentity } from '../web-methods.js';
@@ -33,6 +35,7 @@ export type Opened =
 export interface AsksDeps {
   readonly autoJoin: boolean;
   readonly accept: Accept;
+  readonly clock: Clock;
   readonly log: Logger;
 }
 
@@ -61,19 +64,13 @@ export interface Asks {
 const MAX_SHOWN_CHARS = 3_000;
 
 /** Puts a person's words into a channel in the bot's name, where the person cannot post them to the agent directly. */
-export function createAsks({ autoJoin, accept, log }: AsksDeps): Asks {
+export function createAsks({ autoJoin, accept, clock, log }: AsksDeps): Asks {
   const post: Asks['post'] = async (opening, by, record, signal) => {
     const { channel, threadTs } = opening;
     const { client, directory, identity } = by;
     const key = digest('opening', record.id);
-    if (record.maybeDelivered) {
-      const found = await lookUp(client, { channel, threadTs }, record.putAt, signal).catch((error: unknown) => {
-        if (signal.aborted || (isGatewayError(error) && error.retryable)) throw error;
-        return null;
-      });
-      const ts = found?.byKey(key) ?? null;
-      if (ts !== null) return { kind: 'opened', ts, threadTs: threadTs ?? ts };
-    }
+    const earlier = record.maybeDelivered ? await findEarlier(opening, client, key, record.putAt, signal) : null;
+    if (earlier !== null) return { kind: 'opened', ts: earlier, threadTs: threadTs ?? earlier };
     const own = { userId: identity?.botUserId ?? '', teamId: identity?.teamId ?? '' };
     const names = await directory.namesFor({ type: 'message', ts: '0', text: opening.words }, own);
     const message: SlackArguments = {
@@ -112,6 +109,26 @@ export function createAsks({ autoJoin, accept, log }: AsksDeps): Asks {
             throw error;
         }
       }
+    }
+  };
+
+  /** What an earlier try posted; a request of it that is still on its way has the time to land. */
+  const findEarlier = async (
+    { channel, threadTs }: Opening,
+    client: SlackClient,
+    key: string,
+    since: number,
+    signal: AbortSignal,
+  ): Promise<string | null> => {
+    const find = async () => (await lookUp(client, { channel, threadTs }, since, signal)).byKey(key);
+    try {
+      const found = await find();
+      if (found !== null) return found;
+      await clock.sleep(LANDS_WITHIN_MS, signal);
+      return await find();
+    } catch (error) {
+      if (signal.aborted || (isGatewayError(error) && error.retryable)) throw error;
+      return null;
     }
   };
 

@@ -5,7 +5,7 @@ import type { Unsure } from './notes.js';
 
 const SECOND_MS = 1_000;
 /** A request whose connection is gone may still be on its way, or in Slack's hands, for so long. */
-const LANDS_WITHIN_MS = 5 * SECOND_MS;
+export const LANDS_WITHIN_MS = 5 * SECOND_MS;
 /** What Slack has not answered in time it is slow about. */
 const LANDS_LATE_WITHIN_MS = 30 * SECOND_MS;
 
