@@ -244,7 +244,7 @@ describe('RelayAdapter', () => {
       await expect(asks('pay once', { id: 'e1' })).rejects.toMatchObject({ code: 'BAND_TIMEOUT' });
       await restart();
       const again = asks('pay once', { id: 'e1', maybeDelivered: true });
-      while (read.length === 0 || clock.pending === 0) await new Promise((resolve) => setImmediate(resolve));
+      while (clock.nextInMs !== 5_000) await new Promise((resolve) => setImmediate(resolve));
       await late();
       await clock.advance(5_000);
       await again;
