@@ -235,7 +235,7 @@ describe('RelayAdapter', () => {
     });
 
     it('is found though it reached the room after its sender was gone', async () => {
-      const { asks, posted, clock, read, restart, unanswered } = await setUp({ peer: 'echo' });
+      const { asks, posted, clock, restart, unanswered } = await setUp({ peer: 'echo' });
       let late = () => Promise.resolve();
       unanswered((land) => {
         late = land;
