@@ -13,15 +13,21 @@ export interface BodyLimits {
 
 const JSON_TYPE = /^application\/(?:json|(?:[\w.-]+\+)?json)$/;
 
+/** Whether a request says that a body follows. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
 /**
  * Looks at a request's headers, before any of its body is read.
  *
+ * @param needsBody - without one a content type says nothing, where none is needed
  * @throws {GatewayError} `A2A_REQUEST_TYPE`, `A2A_ENCODED`, `A2A_NOT_ACCEPTABLE`, `A2A_TOO_LARGE`
  */
-export function checkHeaders(request: IncomingMessage, limits: BodyLimits): void {
+export function checkHeaders(request: IncomingMessage, limits: BodyLimits, needsBody: boolean): void {
   const { headers } = request;
   const contentType = headers['content-type'];
-  if (contentType !== undefined) {
+  if (contentType !== undefined && (needsBody || hasBody(request))) {
     const [type = '', ...parameters] = contentType
       .toLowerCase()
       .split(';')

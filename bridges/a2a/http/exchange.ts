@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hasBody } from './body.js';
 import type { Origin } from './proxy.js';
 
 /** One HTTP request on its way through the bridge. */
@@ -40,8 +41,4 @@ export function sendJson(
     'content-length': String(Buffer.byteLength(text)),
   });
   response.end(method === 'HEAD' ? undefined : text);
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

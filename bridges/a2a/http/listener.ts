@@ -58,6 +58,8 @@ const SCOPE_OF: Readonly<Record<Method, Scope>> = {
 };
 
 const STREAMS: ReadonlySet<Method> = new Set<Method>(['SendStreamingMessage', 'SubscribeToTask']);
+/** Requests that say in a body what they want. */
+const SENDS: ReadonlySet<string> = new Set<Method>(['SendMessage', 'SendStreamingMessage']);
 /** What can still be asked about a peer that is gone. */
 const READS: ReadonlySet<Method> = new Set<Method>(['GetTask', 'ListTasks']);
 
@@ -177,7 +179,7 @@ export function createListener(deps: ListenerDeps): HttpListener {
     const { exchange, resolved } = admitted;
     let id: string | number | null = null;
     try {
-      checkHeaders(exchange.request, options.limits);
+      checkHeaders(exchange.request, options.limits, true);
       const text = await readBody(exchange.request, options.limits, clock);
       const body = parseJson(text, options.limits);
       id = usableId(body);
@@ -193,8 +195,9 @@ export function createListener(deps: ListenerDeps): HttpListener {
 
   async function serveRest(admitted: Admitted, route: Extract<Route, { kind: 'rest' }>): Promise<void> {
     const { exchange, resolved } = admitted;
-    checkHeaders(exchange.request, options.limits);
-    const body = await readRestBody(exchange, route.operation.name);
+    const needsBody = SENDS.has(route.operation.name);
+    checkHeaders(exchange.request, options.limits, needsBody);
+    const body = await readRestBody(exchange, needsBody);
     const asked = requestedVersion(versionHeader(exchange), exchange.query, options.versions);
     if (asked === '0.3' || !options.versions.includes('1.0')) throw unsupported(options.versions);
     const request = readRest(route.operation, exchange.query, body, deps.schemas);
@@ -202,11 +205,11 @@ export function createListener(deps: ListenerDeps): HttpListener {
     await perform(admitted, request.method, '1.0', 'http_json', (call) => runRest(request, call, deps.handler));
   }
 
-  async function readRestBody(exchange: Exchange, operation: string): Promise<unknown> {
+  async function readRestBody(exchange: Exchange, needsBody: boolean): Promise<unknown> {
     if (exchange.method !== 'POST') return undefined;
     const text = await readBody(exchange.request, options.limits, clock);
     // A cancel or a subscription says everything in its path.
-    if (text === '' && operation !== 'SendMessage' && operation !== 'SendStreamingMessage') return undefined;
+    if (text === '' && !needsBody) return undefined;
     return parseJson(text, options.limits);
   }
 

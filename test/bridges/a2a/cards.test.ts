@@ -204,7 +204,7 @@ describe('agent cards', () => {
   });
 
   it('A-049 the extended card needs a principal, agrees in all forms and is not stored', async () => {
-    await open();
+    await open({ limits: { ratePerMin: 77 } });
     const rpc = await lab.client.rpc('helper', 'GetExtendedAgentCard', undefined);
     const rest = await lab.client.request('GET', '/agents/helper/extendedAgentCard');
     const older = await lab.client.rpc('helper', 'agent/getAuthenticatedExtendedCard', undefined, { version: null });
@@ -213,7 +213,10 @@ describe('agent cards', () => {
       expect(answer.headers.get('cache-control')).toBe('no-store');
       expect(answer.text).toContain('@jane/helper');
     }
-    expect(JSON.stringify(rpc.body.result)).toContain('"openTasks":200');
+    const { capabilities } = rpc.body.result as unknown as { capabilities: { extensions: object[] } };
+    expect(capabilities.extensions).toMatchObject([
+      { params: { requestsPerMinute: 77, bodyBytes: 1_048_576, openTasks: 200, streams: 100 } },
+    ]);
     expect((older.body.result as unknown as { protocolVersion: string }).protocolVersion).toMatch(/^0\.3/);
     await lab.close();
     await open({ auth: { apiKeys: [{ name: 'a', key: KEY }], anonymous: 'always' } });

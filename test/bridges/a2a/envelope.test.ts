@@ -166,7 +166,10 @@ describe('versions and envelopes', () => {
     await lab.close();
     await open({ versions: ['0.3'] });
     expect((await lab.client.rpc('helper', 'SendMessage', message('x'))).body.error.code).toBe(-32009);
-    expect((await lab.client.request('GET', '/agents/helper/tasks')).status).toBe(400);
+    for (const version of ['1.0', null]) {
+      const rest = await lab.client.request('GET', '/agents/helper/tasks', undefined, { version });
+      expect([rest.status, rest.body.error.details[0]?.reason]).toEqual([400, 'VERSION_NOT_SUPPORTED']);
+    }
     const legacy = await lab.client.request('GET', '/agents/helper', undefined, { version: null });
     expect((legacy.body as unknown as { protocolVersion: string }).protocolVersion).toBe('0.3.0');
   });

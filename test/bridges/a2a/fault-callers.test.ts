@@ -149,7 +149,10 @@ describe('a caller who may not', () => {
     await lab.until(() => lab.adapter.gateway.directory.byId(HELPER.id) === null);
     await expectRefused(lab, sends(), unknown('helper'));
     // Under its id its ended tasks are still there, and nothing can be sent.
-    await expectRefused(lab, sends(), { ...unknown(HELPER.id), id: undefined as never }, { peer: HELPER.id });
+    for (const each of [sends(), ways.cancelWays('x'), ways.subscribeWays('x'), ways.extendedCardWays()]) {
+      await expectRefused(lab, each, { ...unknown(HELPER.id), id: ways.ASKED_ID }, { peer: HELPER.id });
+    }
+    await expectRefused(lab, ways.getWays('x'), REFUSALS.taskUnknown, { peer: HELPER.id });
   });
 });
 

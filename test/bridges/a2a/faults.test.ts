@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { toWireError } from '../../../bridges/a2a/errors.js';
 import { ERROR_CODES, type ErrorCode } from '../../../src/base/error-codes.js';
@@ -5,7 +7,7 @@ import { GatewayError } from '../../../src/base/errors.js';
 import { createMemoryStore } from '../../../src/store/memory.js';
 import type { StateStore } from '../../../src/store/port.js';
 import { message } from '../../support/a2a/client.js';
-import { a2aLab, type A2ALab } from '../../support/a2a/lab.js';
+import { a2aLab, KEY, type A2ALab } from '../../support/a2a/lab.js';
 
 const NOW = { returnImmediately: true };
 
@@ -211,6 +213,27 @@ describe('faults that come from inside', () => {
     ]);
     release();
     await stopping;
+  });
+
+  it('A-326 a request whose body was on its way when the stop began makes no task', async () => {
+    lab = await a2aLab();
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message('y', {}, NOW) });
+    const headers = { 'x-api-key': KEY, 'a2a-version': '1.0', 'content-length': String(body.length) };
+    const request = httpRequest(`${lab.client.base}/agents/helper`, { method: 'POST', headers });
+    const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+    request.write(body.slice(0, 10));
+    await lab.until(() => lab.clock.nextInMs === 30_000, 'the wait for the rest');
+    const stopped = lab.close();
+    await lab.until(() => lab.engine.readers.aborted);
+    request.end(body.slice(10));
+    const [answer] = await answered;
+    answer.resume();
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5']);
+    await stopped;
+    expect(lab.rooms.writes).toEqual([]);
+    const again = await lab.restarted();
+    expect((await again.client.rpc('helper', 'ListTasks', {})).body.result.totalSize).toBe(0);
+    await again.close();
   });
 
   it('A-326 a stop does not wait longer than it may', async () => {

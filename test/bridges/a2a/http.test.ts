@@ -27,6 +27,11 @@ describe('the order of the checks', () => {
       apply: (call) => (call.headers['x-api-key'] = 'wrong'),
       seen: ({ status }) => status === 401,
     },
+    {
+      name: 'principal rate',
+      apply: (call) => (call.tired = true),
+      seen: ({ status, body }) => status === 429 && body.error.data[0]?.reason === 'RATE_LIMITED',
+    },
     { name: 'peer', apply: (call) => (call.peer = 'nobody'), seen: ({ status }) => status === 404 },
     {
       name: 'headers',
@@ -50,6 +55,8 @@ describe('the order of the checks', () => {
   ];
   interface Draft {
     exhausted: string;
+    /** Of a principal that has asked too much. */
+    tired: boolean;
     peer: string;
     jsonrpc: string;
     method: string;
@@ -69,11 +76,16 @@ describe('the order of the checks', () => {
     await open({ limits, auth });
     const strict = await a2aLab({ options: { auth, limits: { ...limits, ipRatePerMin: 1 } } });
     await strict.client.rpc('helper', 'ListTasks', {});
+    const tired = await a2aLab({ options: { auth, limits: { ...limits, ratePerMin: 1, burst: 1 } } });
+    for (const key of [KEY, 'reader']) {
+      await tired.client.rpc('helper', 'ListTasks', {}, { headers: { 'x-api-key': key } });
+    }
     try {
       for (const [i, first] of STEPS.entries()) {
         for (const second of STEPS.slice(i)) {
           const draft: Draft = {
             exhausted: '',
+            tired: false,
             peer: 'helper',
             jsonrpc: '2.0',
             method: 'SendMessage',
@@ -85,7 +97,7 @@ describe('the order of the checks', () => {
           second.apply(draft);
           draft.headers['x-api-key'] ??= KEY;
           const { jsonrpc, method, params, padding } = draft;
-          const target = draft.exhausted === 'address' ? strict : lab;
+          const target = draft.exhausted === 'address' ? strict : draft.tired ? tired : lab;
           const answer = await target.client.request(
             'POST',
             `/agents/${draft.peer}`,
@@ -97,6 +109,7 @@ describe('the order of the checks', () => {
       }
     } finally {
       await strict.close();
+      await tired.close();
     }
   });
 });
@@ -175,6 +188,17 @@ describe('the HTTP door', () => {
       const answer = await lab.client.rpc('helper', 'ListTasks', {}, { headers: { 'content-type': type } });
       expect([type, answer.status]).toEqual([type, 200]);
     }
+  });
+
+  it('A-063 a request without a body has no content type that could be wrong', async () => {
+    await open();
+    const taskId = await lab.submit('x');
+    const typed = { headers: { 'content-type': 'application/x-www-form-urlencoded' } };
+    expect((await lab.client.request('GET', `/agents/helper/tasks/${taskId}`, undefined, typed)).status).toBe(200);
+    expect((await lab.client.request('POST', `/agents/helper/tasks/${taskId}:cancel`, '', typed)).status).toBe(200);
+    const full = await lab.client.request('POST', `/agents/helper/tasks/${taskId}:cancel`, 'a=b', typed);
+    expect([full.status, full.body.error.details[0]?.reason]).toEqual([400, 'CONTENT_TYPE_NOT_SUPPORTED']);
+    expect((await lab.client.request('POST', '/agents/helper/message:send', '', typed)).status).toBe(400);
   });
 
   it('A-063 the type of a REST answer follows Accept', async () => {

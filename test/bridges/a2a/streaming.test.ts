@@ -259,6 +259,29 @@ describe('a stream', () => {
     }
   });
 
+  it('A-249 in 0.3 a subscription ends with an interrupted status too, which is final', async () => {
+    lab = await a2aLab();
+    const taskId = await lab.submit('pay');
+    await working(taskId);
+    const older = { version: null };
+    const stream = await lab.client.stream('helper', 'tasks/resubscribe', { id: taskId }, older);
+    const current = await lab.client.stream('helper', 'SubscribeToTask', { id: taskId });
+    await lab.until(() => watchers(taskId) === 2);
+    await lab.reply(`Which?${ASK}`);
+    expect((await stream.rest()).map(({ result }) => [result.kind, result.status?.state, result.final])).toEqual([
+      ['task', 'working', undefined],
+      ['status-update', 'input-required', true],
+    ]);
+    const again = await lab.client.stream('helper', 'tasks/resubscribe', { id: taskId }, older);
+    expect((await again.rest()).map(({ result }) => [result.kind, result.status?.state])).toEqual([
+      ['task', 'input-required'],
+    ]);
+    // The newer dialect goes on.
+    expect(watchers(taskId)).toBe(1);
+    await lab.client.rpc('helper', 'CancelTask', { id: taskId });
+    expect((await current.rest()).at(-1)?.result.statusUpdate.status.state).toBe('TASK_STATE_CANCELED');
+  });
+
   it('A-250 what fails before the first event is an ordinary JSON answer', async () => {
     lab = await a2aLab();
     const rpc = await lab.client.stream('helper', 'SendStreamingMessage', message(' '));
