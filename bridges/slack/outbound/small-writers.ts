@@ -5,6 +5,7 @@ import type { Logger } from '../../../src/base/log.js';
 import type { QueueRecord } from '../../../src/store/queue-records.js';
 import type { SlackArguments } from '../client.js';
 import { slackKey } from '../conversation.js';
+import { splitReply } from '../convert/index.js';
 import { judgeFault, methodFamily, type Reshape } from '../errors.js';
 import { mrkdwnMessage, ownMetadata, shortMessage, withControls } from './compose.js';
 import { once, withTeam, type FaultDesk, type OutInstallation, type Ready, type WriteEnd } from './faults.js';
@@ -45,6 +46,8 @@ const nobody = mentionPolicy(NOBODY);
 /** Tries at one `response_url`, of the five that Slack allows; then the usual way is gone. */
 const MOST_RESPONSES = 2;
 const MAX_OFF = 5_000;
+const HALVINGS = ['halved', 'halved twice', 'halved three times'] as const;
+const MOST_PARTS = 20;
 const THREAD_TAKES_NONE: ReadonlySet<string> = new Set([
   'too_many_emoji',
   'too_many_reactions',
@@ -94,7 +97,7 @@ export function createSmallWriters({
         const step = await calm(error, method, { thread, note, install }, signal);
         if (step === null) {
           await noteClosedTab(error, method, { thread, note, install }, signal);
-          if (part !== parts[0] && formFor(error, method) === 'mrkdwn') {
+          if (part !== parts[0] && 'blocks' in part && formFor(error, method, note) === 'mrkdwn') {
             log.warn({ slackError: wordOf(error) }, 'Slack took no buttons');
             return SENT;
           }
@@ -121,7 +124,7 @@ export function createSmallWriters({
 
   /** @returns false where every form and every way was tried */
   function otherForm(error: unknown, method: string, direct: boolean, note: Note): boolean {
-    const form = formFor(error, method);
+    const form = formFor(error, method, note);
     if (form === 'outside' && direct) return once(note, 'other-way');
     return (form !== null && once(note, form)) || once(note, 'other-way');
   }
@@ -263,15 +266,19 @@ const inThread = (threadTs: string | null, note: Note): { thread_ts?: string } =
 /** The text and its buttons at once; one after the other where Slack takes no blocks beside the text. */
 function ephemeralParts({ text, buttons }: EphemeralJob, note: Note): readonly SlackArguments[] {
   const message = mrkdwnMessage(text, nobody, buttons);
-  if (!note.tried.includes('mrkdwn') || buttons.length === 0) return [message];
-  return [{ text: message.text }, { text: CONTROLS_TEXT, blocks: withControls(CONTROLS_TEXT, buttons) }];
+  const halvings = HALVINGS.filter((halving) => note.tried.includes(halving)).length;
+  if (halvings === 0 && (!note.tried.includes('mrkdwn') || buttons.length === 0)) return [message];
+  const controls = buttons.length === 0 ? [] : [{ text: CONTROLS_TEXT, blocks: withControls(CONTROLS_TEXT, buttons) }];
+  if (halvings === 0) return [{ text: message.text }, ...controls];
+  const cut = { form: 'mrkdwn', maxParts: MOST_PARTS, scale: 1 / 2 ** halvings } as const;
+  return [...splitReply(text, nobody, cut).parts.map((part) => ({ text: part.text })), ...controls];
 }
 
 const ownMetadataOf = (id: string, note: Note): SlackArguments =>
   note.tried.includes('without-metadata') ? {} : { metadata: ownMetadata(digest(id), 'notice') };
 
-/** Another form of what one person sees: without blocks, without metadata, or outside of the thread. */
-function formFor(error: unknown, method: string): 'mrkdwn' | 'without-metadata' | 'outside' | null {
+/** Another form of what one person sees: without blocks or metadata, in smaller parts, or outside of the thread. */
+function formFor(error: unknown, method: string, note: Note): string | null {
   const { fault } = judgeFault(error, method);
   if (fault.kind !== 'reshape') return null;
   switch (fault.to) {
@@ -280,6 +287,9 @@ function formFor(error: unknown, method: string): 'mrkdwn' | 'without-metadata' 
       return 'mrkdwn';
     case 'without-metadata':
       return fault.to;
+    case 'smaller-parts':
+      // What stands already is not cut anew.
+      return Object.keys(note.sent).length > 0 ? null : (HALVINGS.find((one) => !note.tried.includes(one)) ?? null);
     case 'new-root':
     case 'into-channel':
       return 'outside';

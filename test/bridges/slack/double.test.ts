@@ -206,6 +206,11 @@ describe('the Slack double’s rules', () => {
     expect(await post(general.id, '1700000000.000001')).toBe('thread_not_found');
     const said = alice.says('#general', 'root');
     expect(await post(general.id, said.ts)).toBe('ok');
+    const reply = alice.replies(said, 'a reply');
+    const alone = () => readMessages(client, { channel: general.id, ts: reply.ts });
+    expect((await alone()).messages).toMatchObject([{ text: 'a reply' }]);
+    alice.deletes(reply);
+    await expect(alone()).rejects.toMatchObject({ details: { slackError: 'thread_not_found' } });
     general.lockedThreads.add(said.ts);
     expect(await post(general.id, said.ts)).toBe('restricted_action_thread_locked');
     rooms.threadOnly = true;

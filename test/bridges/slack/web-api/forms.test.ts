@@ -60,6 +60,21 @@ describe('a text that Slack finds too long', () => {
     expect(lab.shown().map((text) => text.length <= 5_750)).toEqual([true, true]);
   });
 
+  it.each([1, 2, 3])(
+    'S-105 msg_too_long of what one person sees, %d times: it is cut so often, and its buttons stand below',
+    async (times) => {
+      const lab = await refused('msg_too_long', times, {}, 'chat.postEphemeral');
+      const text = Array.from({ length: 60 }, (_, line) => `line ${line} ${'word '.repeat(10)}`).join('\n\n');
+      await lab.out.ephemeral(lab.thread, lab.alice.id, { id: 'e', text, buttons: RETRY });
+      await lab.pass(10_000, 1_000);
+      const seen = lab.slack.ephemerals(lab.general, lab.alice.id);
+      expect(seen.flatMap((one) => one.text.match(/word/g) ?? [])).toHaveLength(600);
+      expect(seen.slice(0, -1).every((one) => one.text.length <= 3_900 / 2 ** times)).toBe(true);
+      expect(seen.at(-1)!.buttons).toEqual(['Retry']);
+      expect([toldDirectly(lab), await deadCodes(lab)]).toEqual([[], []]);
+    },
+  );
+
   it('S-105 msg_too_long of an edit: what it was to say is posted, in as many messages as it takes', async () => {
     const lab = await refused('msg_too_long', 1, {}, 'chat.update');
     lab.slack.fault({ method: 'chat.postMessage', channel: lab.general.id, effect: error('msg_too_long') });
