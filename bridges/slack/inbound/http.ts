@@ -8,6 +8,7 @@ import { parseForm } from '../parse.js';
 import { verifySignature, type SignatureVerdict } from '../signature.js';
 import type { Accept, Arrival } from './accept.js';
 import { readBody, type BodyOutcome } from './body.js';
+import { createRefusalLog } from './refusals.js';
 
 export interface HttpIngressDeps {
   /** The apps whose events come by HTTP. */
@@ -49,6 +50,7 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
     'reason',
   ]);
   const dropped = metrics.counter('slack_events_dropped_total', 'Messages that made no turn', ['app', 'reason']);
+  const noteRefusal = createRefusalLog(deps);
   const skewed = new Map<string, number>();
   let drainedToldAt = Number.NEGATIVE_INFINITY;
 
@@ -168,7 +170,7 @@ export function createHttpIngress(deps: HttpIngressDeps): HttpListener {
       if (acceptance.kind === 'challenge') end(response, 200, acceptance.challenge);
       else acknowledge(response, arrival.json ? null : (deps.answerTo?.(arrival.payload) ?? null));
     } catch (error) {
-      log.error({ err: error, app: app.slug }, 'a delivery could not be taken in: Slack is asked to repeat it');
+      noteRefusal(error, app.slug);
       if (response.headersSent) response.destroy();
       else end(response, 503, 'try again');
     }

@@ -172,6 +172,18 @@ describe('the HTTP door', () => {
     expect(handled).toHaveLength(1);
   });
 
+  it('S-031 says once a minute, of each cause, why it takes nothing in', async () => {
+    const { listener, lines, clock } = await setUp({ accept: () => Promise.reject(new GatewayError('QUEUE_FULL')) });
+    const { url } = await serve(listener);
+    const told = () => lines.filter((line) => line.includes('QUEUE_FULL'));
+    for (let i = 0; i < 4; i += 1) expect((await post(url, event())).status).toBe(503);
+    expect(told()).toHaveLength(1);
+    clock.jump(60_000);
+    expect((await post(url, event(), { at: NOW + 60 })).status).toBe(503);
+    expect(told()).toHaveLength(2);
+    expect(JSON.parse(told()[1] ?? '')).toMatchObject({ untold: 3, app: 'main' });
+  });
+
   it('S-031 answers 503 when the disk takes longer than the deadline', async () => {
     const store = createMemoryStore();
     const { listener, clock } = await setUp({ store });
