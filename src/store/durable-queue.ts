@@ -193,12 +193,12 @@ export class DurableQueue<T> {
   }
 
   #slot(key: string, state: QueueState, body: T, bytes: number): Slot<T> {
-    return { key, state, body, bytes, tag: this.#options.tagOf(body), notBefore: 0 };
+    return { key, state, body, bytes, tag: this.#options.tagOf(body), notBefore: 0, heldUntil: 0 };
   }
 
   /** Lets a record that is on disk wait in its lane, with its body as long as there is room for it in memory. */
-  #enter(slot: Slot<T>, notBefore = 0): void {
-    slot.notBefore = notBefore;
+  #enter(slot: Slot<T>, heldUntil = 0): void {
+    slot.heldUntil = heldUntil;
     if (this.#bytesInMemory + slot.bytes <= this.#options.maxBytesInMemory) this.#bytesInMemory += slot.bytes;
     else slot.body = undefined;
     this.#lanes.enter(slot);

@@ -14,6 +14,8 @@ export interface Slot<T> {
   readonly tag: string | null;
   /** Not to be tried before this time; 0 for at once. */
   notBefore: number;
+  /** The same, and no `wake` brings it forward. */
+  heldUntil: number;
 }
 
 interface Lane<T> {
@@ -155,7 +157,8 @@ export class QueueLanes<T> {
     // Who put a record goes on before it is tried.
     await Promise.resolve();
     for (let head = lane.slots[0]; head; head = lane.slots[0]) {
-      if (head.notBefore > 0) await this.#pause(lane, head.notBefore);
+      if (head.heldUntil > 0) await this.#pause(lane, head.heldUntil, 'held');
+      if (head.notBefore > 0) await this.#pause(lane, head.notBefore, 'wakeable');
       if (!this.#open) return;
       const { places } = lane;
       if (places.taken < places.most) places.taken += 1;
@@ -185,14 +188,15 @@ export class QueueLanes<T> {
     else places.taken -= 1;
   }
 
-  /** Waits until the lane's head may be tried; `wake` and `halt` cut it short. */
-  async #pause(lane: Lane<T>, notBefore: number): Promise<void> {
+  /** Waits until the lane's head may be tried; `halt` cuts it short, and `wake` unless it is held. */
+  async #pause(lane: Lane<T>, until: number, how: 'held' | 'wakeable'): Promise<void> {
     const { clock } = this.#options;
-    const pauseMs = notBefore - clock.now();
-    if (pauseMs <= 0 || lane.woken || !this.#open) return;
+    const pauseMs = until - clock.now();
+    if (pauseMs <= 0 || (lane.woken && how === 'wakeable') || !this.#open) return;
     await new Promise<void>((resolve) => {
       const cancel = clock.after(pauseMs, resolve);
       lane.wake = () => {
+        if (how === 'held' && this.#open) return;
         cancel();
         resolve();
       };
