@@ -27,7 +27,7 @@ function seeded(seed: number): () => number {
 
 describe('the gateway with a Slack entry', () => {
   it(
-    'S-197 S-216 answers every message exactly once though it is killed again and again',
+    'S-197 S-216 answers every message exactly once, or with one notice, though it is killed again and again',
     { timeout: 120_000 + MESSAGES * 2_000 + KILLS * 10_000 },
     async () => {
       console.log(`seed ${SEED}`);
@@ -96,21 +96,29 @@ agents:
       }
       const echoes = (said: Said) =>
         slack.botMessages(said.channel, said.ts).filter((one) => one.shown.includes('echo:'));
+      // Who was there at too many ends of the process hears so, with a button to try again.
+      const notices = (said: Said) =>
+        slack.botMessages(said.channel, said.ts).filter((one) => one.buttons.includes('Retry'));
+      const isEnded = (said: Said) => echoes(said).length + notices(said).length > 0;
       await slack
-        .until(() => threads.every(({ said }) => echoes(said).length >= 1), 'all answers', 90_000 + MESSAGES * 1_500)
+        .until(() => threads.every(({ said }) => isEnded(said)), 'all answers', 90_000 + MESSAGES * 1_500)
         .catch((error: unknown) => {
-          const missing = threads.filter(({ said }) => echoes(said).length === 0);
+          const missing = threads.filter(({ said }) => !isEnded(said));
           const trails = missing.slice(0, 3).map(({ said, text }) => `${text}: ${postTrail(slack, said, starts)}`);
           const lines = [`seed ${SEED}: ${missing.length} of ${MESSAGES} without an answer`, ...trails];
           throw new Error(lines.join('\n'), { cause: error });
         });
       await slack.settled();
       for (const { said, text } of threads) {
-        expect(
-          echoes(said).map((one) => one.shown),
-          `seed ${SEED}, ${postTrail(slack, said, starts)}`,
-        ).toEqual([expect.stringContaining(text)]);
+        const trail = `seed ${SEED}, ${postTrail(slack, said, starts)}`;
+        const shown = echoes(said).map((one) => one.shown);
+        expect(shown, trail).toEqual(shown.length === 0 ? [] : [expect.stringContaining(text)]);
+        expect(notices(said).length, trail).toBe(shown.length === 0 ? 1 : 0);
       }
+      const noticed = threads.filter(({ said }) => notices(said).length > 0);
+      console.log(`${MESSAGES - noticed.length} answered, ${noticed.length} with a notice`);
+      // A kill now and then gives nothing up.
+      if (KILLS <= 10) expect(noticed).toEqual([]);
       slack.check();
     },
   );
