@@ -111,6 +111,8 @@ export function createHttpHost(
     socket.once('close', () => upgraded.delete(socket));
     upgrade(request, socket, head);
   });
+  // An expectation that nobody knows may be ignored; Node's own refusal would be no JSON.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     broken.inc();
     answerBroken(error, socket);

@@ -131,6 +131,13 @@ describe('the prefix table', () => {
     expect(seen).toContain('"/agents/next"');
   });
 
+  it('A-062 an expectation that nobody knows is ignored', async () => {
+    const { host } = await startHost();
+    host.mount('/a', (_, response) => response.end('served'));
+    const odd = 'GET /a HTTP/1.1\r\nhost: x\r\nexpect: 200-maybe\r\nconnection: close\r\n\r\n';
+    expect(await raw(host.port!, odd)).toMatch(/^HTTP\/1\.1 200 .*served/s);
+  });
+
   it('hands upgrades to their prefix', async () => {
     const { host } = await startHost();
     host.mount(

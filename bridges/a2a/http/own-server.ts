@@ -42,6 +42,8 @@ export async function listenOn(
   // A client that has said all it has to say may close its half and still read.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   server.on('clientError', answerBroken);
+  // An expectation that nobody knows may be ignored; Node's own refusal would be no JSON.
+  server.on('checkExpectation', listener);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       if (cause.code !== 'EADDRINUSE') reject(cause);

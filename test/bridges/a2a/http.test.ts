@@ -226,6 +226,16 @@ describe('the HTTP door', () => {
     },
   );
 
+  it('A-062 an expectation that nobody knows is ignored', async () => {
+    await open();
+    const { text, socket } = await raw(
+      `GET /agents/helper/tasks HTTP/1.1\r\nhost: x\r\nx-api-key: ${KEY}\r\nexpect: 200-maybe\r\n\r\n`,
+    );
+    await lab.until(() => text().includes('nextPageToken'));
+    expect(text()).toMatch(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
   it('A-064 the limit of a body holds by its length and by counting, and the limit itself passes', async () => {
     await open({ limits: { bodyBytes: 1_000 } });
     const bodyOf = (bytes: number) => {
