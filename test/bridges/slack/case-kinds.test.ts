@@ -111,5 +111,9 @@ describe('SLK-20 a process that ends when the room has just been made', () => {
     const next = await startBridge({ store, world: lab, sandbox: lab.sandbox, inner: relay() });
     await expect.poll(() => posted(next).flat(), { timeout: 8_000 }).toEqual(['open', 'and one more thing']);
     expect(posted(next).filter((texts) => texts.length > 0)).toHaveLength(1);
+    const bound = next.sandbox.dev
+      .state()
+      .rooms.filter(({ messages }) => messages.some(({ messageType }) => messageType === 'task'));
+    expect(bound).toHaveLength(1);
   });
 });
