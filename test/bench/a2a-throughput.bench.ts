@@ -23,33 +23,40 @@ interface Side {
 /**
  * Figure 3: tasks a second through Band, and through a plain server of the protocol SDK that echoes at once, both without
  * a disk and both with every step on it. The peer is made by hand, since it is not what is measured; what a whole Agent
- * as the peer leaves stands beside it. All processes share the machine's processors, so what each spends on a task says
+ * as the peer leaves stands beside it, and what bare hops in the gateway's place would leave. All processes share the machine's processors, so what each spends on a task says
  * where the ratio comes from.
  */
 export async function run(): Promise<Figure> {
   const processes = new BenchProcesses();
   const folder = await mkdtemp(join(tmpdir(), 'band-gateway-bench-'));
   try {
-    const { gateways, band } = await processes.platform('by hand', ['memory', join(folder, 'gateway')]);
+    const { env, gateways, band } = await processes.platform('by hand', ['memory', join(folder, 'gateway')]);
     const toAgent = await processes.platform('agent');
     const plainServers = [await processes.start('a2a-plain-sdk')];
     plainServers.push(await processes.start('a2a-plain-sdk', {}, [join(folder, 'plain')]));
     const [memory, disk] = gateways.map((server) => sideOf(server, { 'sandbox and peer': band }));
     const [agent] = toAgent.gateways.map((server) => sideOf(server, { 'sandbox and Agent': toAgent.band }));
     const [plain, plainDisk] = plainServers.map((server) => sideOf(server, null));
+    const bare = sideOf(await processes.start('a2a-bare-gateway', env), { 'sandbox and peer': band });
     if (!memory || !disk || !agent || !plain || !plainDisk) throw new Error('a server did not start');
-    for (const side of [memory, disk, agent, plain, plainDisk]) await rate(side)();
-    for (const side of [memory, disk, agent, plain, plainDisk])
-      for (const list of Object.values(side.micros)) list.pop();
+    const sides = [memory, disk, agent, bare, plain, plainDisk];
+    for (const side of sides) await rate(side)();
+    for (const side of sides) for (const list of Object.values(side.micros)) list.pop();
     const [ours, sdk] = await interleaved(ROUNDS, rate(memory), rate(plain));
     const [oursDisk, sdkDisk] = await interleaved(ROUNDS, rate(disk), rate(plainDisk));
     const [agents, sdkAgain] = await interleaved(ROUNDS, rate(agent), rate(plain));
+    const [hops, sdkOnceMore] = await interleaved(ROUNDS, rate(bare), rate(plain));
     const name = 'gateway through Band ÷ plain @a2a-js/sdk';
     return {
       figure: `3 · A2A tasks a second, ${WORKERS} at a time, completion first`,
       rows: [
         { name: `${name}, both without a disk`, value: ours / sdk, unit: '×', aim: '≥ 0.5' },
         { name: `${name}, both with all on disk`, value: oursDisk / sdkDisk, unit: '×', aim: '≥ 0.5' },
+        {
+          name: 'bare undici and ws hops ÷ plain @a2a-js/sdk: what the machine allows',
+          value: hops / sdkOnceMore,
+          unit: '×',
+        },
         { name: 'without a disk, an Agent of this project as the peer', value: agents / sdkAgain, unit: '×' },
         {
           name: 'without a disk, by the processor time of the servers',
@@ -63,6 +70,7 @@ export async function run(): Promise<Figure> {
         { name: 'plain @a2a-js/sdk server, on disk', value: sdkDisk, unit: '1/s' },
         ...costs('without a disk', memory),
         ...costs('on disk', disk),
+        ...costs('bare hops', bare),
         ...costs('plain server without a disk', plain),
         ...costs('plain server on disk', plainDisk),
       ],
