@@ -15,6 +15,9 @@ export interface OutletDeps {
   readonly signal: AbortSignal;
 }
 
+/** Band is told that an answer is dealt with when Slack has it, or after this wait, when it is safe on disk. */
+const POST_WAIT_MS = 30_000;
+
 /** How a brain that speaks at any time reaches the thread a room stands for. A room that stands for none is silent. */
 export function createOutlet({ bindings, threads, out, statuses, options, signal }: OutletDeps): Outlet {
   const placeOf = async (roomId: string): Promise<{ thread: ThreadRef; mentions: MentionRule } | null> => {
@@ -39,7 +42,8 @@ export function createOutlet({ bindings, threads, out, statuses, options, signal
       if (!place) return;
       const { thread, mentions } = place;
       const speaker = { name: from.name, icon: null };
-      await out.reply(thread, { id: `band:${id}`, markdown, kind: 'relay', speaker, mentions });
+      const waitMs = POST_WAIT_MS;
+      await out.reply(thread, { id: `band:${id}`, markdown, kind: 'relay', speaker, mentions, waitMs });
     },
     async notice(roomId, { id, text }) {
       const place = await placeOf(roomId);

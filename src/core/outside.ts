@@ -5,7 +5,7 @@ import { z } from 'zod';
  * resolves once what it was given is durable, and repeats of an id are written once.
  */
 export interface Outlet {
-  /** Words of somebody in the room, under their name. Markdown. */
+  /** Words of somebody in the room, under their name. Markdown. Waits a while for the outside to take them. */
   answer(
     roomId: string,
     answer: {

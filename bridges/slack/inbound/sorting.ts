@@ -65,8 +65,9 @@ function sortPlainMessage(slug: string, payload: unknown): Sorting | null {
 
 /** Slack names one installation, the one it delivers to; null where it does otherwise. */
 function teamOfInstallation(authorizations: unknown): string | null {
-  const [only, another] = Array.isArray(authorizations) ? (authorizations as readonly unknown[]) : [];
-  if (another !== undefined || !isFields(only) || only['is_bot'] !== true) return null;
+  if (!Array.isArray(authorizations) || authorizations.length !== 1) return null;
+  const only: unknown = authorizations[0];
+  if (!isFields(only) || only['is_bot'] !== true) return null;
   const { team_id: team } = only;
   return typeof team === 'string' ? team : null;
 }

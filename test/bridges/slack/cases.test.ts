@@ -102,6 +102,28 @@ describe('failures seen elsewhere', () => {
     expect(shown(other, 'other thread')).toBeLessThanOrEqual(shown(said, 'step 2 of 4'));
   });
 
+  it('SLK-11 what a peer writes is dealt with for Band only when Slack has it', async () => {
+    const lab = await relayed();
+    const said = lab.alice.says('#general', '@gateway steps');
+    const roomId = await lab.roomOf('steps');
+    lab.slack.fault({ method: 'chat.postMessage', effect: { kind: 'delay', ms: 300, apply: 'after' } });
+    lab.slack.fault({ method: 'chat.postMessage', after: 1, effect: { kind: 'status', status: 500 } });
+    const steps = ['step 1 of 4', 'step 2 of 4', 'step 3 of 4', 'step 4 of 4'];
+    for (const step of steps) await lab.answer(roomId, step);
+    const rows = () => lab.sandbox.dev.state().rooms.find(({ id }) => id === roomId)!.messages;
+    const handled = (step: string): string | null => {
+      const states = rows().find(({ content }) => content.endsWith(step))?.deliveries ?? {};
+      return (states as Record<string, { processed_at?: string }>)[DEMO.helpdesk.id]?.processed_at ?? null;
+    };
+    await expect.poll(() => steps.every((step) => handled(step) !== null), { timeout: 15_000 }).toBe(true);
+    const shown = lab.slack.botMessages(said.channel, said.ts);
+    expect(shown.map((one) => one.shown)).toEqual(steps);
+    for (const [index, step] of steps.entries()) {
+      expect(Date.parse(handled(step)!)).toBeGreaterThanOrEqual(Math.floor(shown[index]!.at));
+    }
+    lab.slack.check();
+  });
+
   it('SLK-12 two conversations at once each get their own answer, also without a live turn', async () => {
     const lab = await relayed();
     const a = lab.alice.says('#general', '@gateway question A');
