@@ -57,6 +57,19 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await page.locator('#timeline script, #timeline img, #title img').count()).toBe(0);
   });
 
+  it('keeps who is chosen to be added while the list comes anew', async () => {
+    const { page } = browser;
+    const roomId = await person.createRoom([], 'Who comes');
+    await page.getByRole('button', { name: 'Who comes' }).click();
+    const choice = page.getByLabel('Somebody to add');
+    await choice.selectOption({ label: 'Helpdesk (demo/helpdesk)' });
+    await person.add(roomId, DEMO.dice.id);
+    await page.getByRole('group', { name: 'Dice' }).waitFor();
+    await page.getByRole('button', { name: 'Who comes' }).click();
+    await choice.locator('option', { hasText: 'Dice' }).waitFor({ state: 'detached' });
+    expect(await choice.inputValue()).toBe(DEMO.helpdesk.id);
+  });
+
   it('stops an agent, keeps what is sent to it meanwhile, and plays it again', async () => {
     const { page } = browser;
     await person.createRoom([DEMO.echo.id], 'Stop and go');

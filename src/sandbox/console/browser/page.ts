@@ -107,9 +107,12 @@ export function createPage({ api, me, model }: { api: Api; me: Profile; model: M
   async function refreshAddable(roomId: string): Promise<void> {
     const peers = await api.addable(roomId);
     if (model.selected !== roomId) return;
+    const chosen = addable.value;
     addable.replaceChildren(
       ...peers.map(({ id, name, handle }) => el('option', { value: id }, `${name} (${handle ?? id})`)),
     );
+    // Who is chosen stays so: the list may come anew between choosing and adding.
+    if (peers.some(({ id }) => id === chosen)) addable.value = chosen;
     byId('add', HTMLFormElement).hidden = peers.length === 0;
   }
 
