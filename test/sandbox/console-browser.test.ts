@@ -57,6 +57,33 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await page.locator('#timeline script, #timeline img, #title img').count()).toBe(0);
   });
 
+  it('shows who was added while the list was on its way', async () => {
+    const { page } = browser;
+    const roomId = await person.createRoom([], 'Late list');
+    let deliver = (): void => undefined;
+    const held = new Promise<void>((resolve) => (deliver = resolve));
+    let read = (): void => undefined;
+    const old = new Promise<void>((resolve) => (read = resolve));
+    await page.route(
+      `**/chats/${roomId}/participants*`,
+      async (route) => {
+        const response = await route.fetch();
+        read();
+        await held;
+        await route.fulfill({ response });
+      },
+      { times: 1 },
+    );
+    await page.getByRole('button', { name: 'Late list' }).click();
+    await old;
+    await person.add(roomId, DEMO.dice.id);
+    await page.getByRole('group', { name: 'Dice' }).waitFor();
+    const again = page.waitForResponse((response) => response.url().includes('/executions'));
+    deliver();
+    await again;
+    expect(await page.getByRole('group', { name: 'Dice' }).count()).toBe(1);
+  });
+
   it('keeps who is chosen to be added while the list comes anew', async () => {
     const { page } = browser;
     const roomId = await person.createRoom([], 'Who comes');

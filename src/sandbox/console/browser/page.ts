@@ -19,6 +19,8 @@ export interface Page {
   attempt(deed: () => Promise<unknown>): Promise<void>;
 }
 
+const MOST_READS = 3;
+
 /** Draws the model, and turns what the person does into calls. */
 export function createPage({ api, me, model }: { api: Api; me: Profile; model: Model }): Page {
   const rooms = byId('rooms', HTMLElement);
@@ -58,10 +60,9 @@ export function createPage({ api, me, model }: { api: Api; me: Profile; model: M
       if (!state) return;
       state.unread = 0;
       page.draw();
-      const [messages, participants] = await Promise.all([api.messages(roomId, null), api.participants(roomId)]);
+      const [messages] = await Promise.all([api.messages(roomId, null), refreshParticipants(state)]);
       for (const message of messages.messages) model.putMessage(message);
       state.older = messages.older;
-      state.participants = [...participants];
       await refreshExecutions(state);
       await refreshAddable(roomId);
       page.draw();
@@ -90,6 +91,17 @@ export function createPage({ api, me, model }: { api: Api; me: Profile; model: M
       page.draw();
     },
   };
+
+  /** Read again where somebody came or went meanwhile: what was read is older than what was pushed. */
+  async function refreshParticipants(state: RoomState): Promise<void> {
+    for (let tries = 0; tries < MOST_READS; tries += 1) {
+      const before = state.participants;
+      const read = await api.participants(state.room.id);
+      if (state.participants !== before) continue;
+      state.participants = [...read];
+      return;
+    }
+  }
 
   async function refreshExecutions(state: RoomState): Promise<void> {
     for (const { id, type } of state.participants) {
