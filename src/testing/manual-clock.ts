@@ -48,27 +48,7 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
 
   return {
     now: () => now,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted) {
-          reject(signal.reason as Error);
-          return;
-        }
-        const onAbort = () => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = add(
-          ms,
-          () => {
-            signal?.removeEventListener('abort', onAbort);
-            resolve();
-          },
-          null,
-        );
-        signal?.addEventListener('abort', onAbort, { once: true });
-      });
-    },
+    sleep: sleepBy((ms, fn) => add(ms, fn, null)),
     after: (ms, fn) => add(ms, fn, null),
     every: (ms, fn) => add(ms, fn, ms),
     async advance(ms) {
@@ -98,4 +78,24 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
       return due ? due.at - now : null;
     },
   };
+}
+
+/** A clock's `sleep`, made of its `after`. */
+export function sleepBy(after: Clock['after']): Clock['sleep'] {
+  return (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason as Error);
+        return;
+      }
+      const onAbort = () => {
+        cancel();
+        reject(signal?.reason as Error);
+      };
+      const cancel = after(ms, () => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve();
+      });
+      signal?.addEventListener('abort', onAbort, { once: true });
+    });
 }

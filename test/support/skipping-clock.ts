@@ -1,9 +1,10 @@
 import type { CancelTimer, Clock } from '../../src/base/clock.js';
+import { sleepBy } from '../../src/testing/manual-clock.js';
 
 /** The machine's time with a piece left out whenever a test wants it: hours pass at once, real I/O goes on as ever. */
 export interface SkippingClock extends Clock {
   /** Moves the time on by `ms`; what is due by then happens now, in order. */
-  skip(ms: number): void;
+  advance(ms: number): void;
 }
 
 interface Timer {
@@ -45,30 +46,10 @@ export function createSkippingClock(): SkippingClock {
 
   return {
     now,
-    sleep(ms, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal?.aborted) {
-          reject(signal.reason as Error);
-          return;
-        }
-        const onAbort = () => {
-          cancel();
-          reject(signal?.reason as Error);
-        };
-        const cancel = add(
-          ms,
-          () => {
-            signal?.removeEventListener('abort', onAbort);
-            resolve();
-          },
-          null,
-        );
-        signal?.addEventListener('abort', onAbort, { once: true });
-      });
-    },
+    sleep: sleepBy((ms, fn) => add(ms, fn, null)),
     after: (ms, fn) => add(ms, fn, null),
     every: (ms, fn) => add(ms, fn, ms),
-    skip(ms) {
+    advance(ms) {
       skipped += ms;
       ring();
     },

@@ -22,7 +22,7 @@ async function start(options: BridgeLabOptions = {}) {
       .poll(
         async () => {
           if (await holds()) return true;
-          clock.skip(stepMs);
+          clock.advance(stepMs);
           await lab.slack.settled();
           return await holds();
         },
@@ -48,12 +48,12 @@ describe('when a room cannot be had', () => {
       lab.sandbox.dev.faultRest(always(fault));
       const said = lab.alice.says('#general', '@gateway hello');
       await expect.poll(() => depth(lab)).toBeGreaterThan(0);
-      clock.skip(10_000);
+      clock.advance(10_000);
       await lab.slack.settled();
       expect(lab.answers(said)).toEqual([]);
       await passing(() => lab.answers(said).length === 1);
       for (let minute = 0; minute < 5; minute += 1) {
-        clock.skip(MINUTE_MS);
+        clock.advance(MINUTE_MS);
         await lab.slack.settled();
       }
       expect(lab.answers(said)).toEqual([TROUBLE]);
@@ -74,7 +74,7 @@ describe('when a room cannot be had', () => {
     lab.sandbox.dev.faultRest(always({ path: '/api/v1/agent/chats/*/events', times: 1, drop: 'after' }));
     const said = lab.alice.says('#general', '@gateway hello');
     await expect.poll(() => lab.sandbox.dev.state().rooms.length).toBe(1);
-    clock.skip(2_000);
+    clock.advance(2_000);
     await passing(() => lab.answers(said).includes('echo: hello'));
     const [room, ...others] = lab.sandbox.dev.state().rooms;
     expect(others).toEqual([]);
@@ -97,7 +97,7 @@ describe('when a room cannot be had', () => {
       await lab.answered(known, 2);
       // The inbox goes on filling, Band is asked once a minute, and nobody hears of it twice.
       for (let minute = 0; minute < 8; minute += 1) {
-        clock.skip(MINUTE_MS + 1_000);
+        clock.advance(MINUTE_MS + 1_000);
         await lab.slack.settled();
       }
       const other = lab.alice.says('dm', 'four');
@@ -210,7 +210,7 @@ describe('a brain that does not listen', () => {
     const said = lab.alice.says('#general', '@gateway deaf');
     await lab.slack.until(() => lab.heard.length === 1);
     lab.alice.replies(said, 'next');
-    clock.skip(60_000);
+    clock.advance(60_000);
     await passing(() => lab.answers(said).includes('fine: next'), 500);
     expect(lab.answers(said)[0]).toMatch(/^This took too long, so I stopped\. Reference: /);
     go();
@@ -244,7 +244,7 @@ describe('a workspace in which the app is not installed yet', () => {
     const before = String(Math.floor(clock.now() / 1_000));
     lab.slack.deliverRaw(lab.app, event(`${before}.000100`, 'app_mention', 'EvOLD'));
     await expect.poll(async () => (await lab.adapter.deadLetters.list()).length).toBe(1);
-    clock.skip(25 * 60 * MINUTE_MS);
+    clock.advance(25 * 60 * MINUTE_MS);
     const now = `${Math.floor(clock.now() / 1_000)}.000100`;
     lab.slack.deliverRaw(lab.app, event(now, 'app_mention', 'EvA'));
     lab.slack.deliverRaw(lab.app, event(now, 'message', 'EvB'));

@@ -45,11 +45,11 @@ describe('SLK-07 one post that reaches the app again and again', () => {
       }
       await idle(where);
     };
-    clock.skip(60_000);
+    clock.advance(60_000);
     await again(lab);
     await lab.stop();
     const next = await startBridge({ ...options, world: lab, sandbox: lab.sandbox, inner: relay() });
-    clock.skip(240_000);
+    clock.advance(240_000);
     await again(next);
     expect(posted(next)).toEqual([['status please']]);
     next.alice.replies(said, '@gateway status please');

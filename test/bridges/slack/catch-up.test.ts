@@ -19,7 +19,7 @@ async function start(options: BridgeLabOptions = {}) {
       .poll(
         async () => {
           if (holds()) return true;
-          clock.skip(stepMs);
+          clock.advance(stepMs);
           await lab.slack.settled();
           return holds();
         },
@@ -71,7 +71,7 @@ describe('after an outage of hours', () => {
     const newInDm = lab.carol.says('dm', 'nobody knows this conversation');
     const unbound = lab.carol.says('#general', 'not for us');
     for (let minutes = 0; minutes < 150; minutes += 10) {
-      clock.skip(10 * MINUTE_MS);
+      clock.advance(10 * MINUTE_MS);
       await lab.slack.settled();
     }
     over();
@@ -120,13 +120,13 @@ describe('after an outage of hours', () => {
     const old = lab.alice.says('#rooms', '@gateway long ago');
     await lab.answered(old);
     await idle(lab);
-    clock.skip(30 * HOUR_MS);
+    clock.advance(30 * HOUR_MS);
     const said = lab.alice.says('#general', '@gateway first');
     await lab.answered(said);
     await lab.stop();
     lab.app.urls = null;
     lab.alice.replies(said, 'while it was down');
-    clock.skip(60 * HOUR_MS);
+    clock.advance(60 * HOUR_MS);
     const next = await startBridge({ clock, store, world: lab, sandbox: lab.sandbox });
     expect(await next.answered(said, 2)).toEqual(['echo: first', 'echo: while it was down']);
     const asked = reads(next).map(({ args }) => args['ts']);
@@ -141,7 +141,7 @@ describe('when Slack dropped events for a minute', () => {
     const said = lab.alice.says('#general', '@gateway first');
     await lab.answered(said);
     await idle(lab);
-    clock.skip(5 * MINUTE_MS);
+    clock.advance(5 * MINUTE_MS);
     lab.slack.events.hold = [];
     lab.alice.replies(said, 'dropped by Slack');
     lab.slack.events.hold = null;
@@ -211,7 +211,7 @@ describe('under Slack’s strict limit', () => {
     for (const round of [1, 2]) {
       const { over } = outage(lab);
       await passing(() => lab.slack.sockets.open(lab.app).length === 0);
-      clock.skip(round * 10 * MINUTE_MS);
+      clock.advance(round * 10 * MINUTE_MS);
       over();
       await passing(() => lab.slack.sockets.open(lab.app).some((one) => one.saidHello));
       await passing(() => off().length === 1);

@@ -222,16 +222,16 @@ describe('starting and stopping', () => {
     for (const socket of lab.slack.sockets.open(lab.app)) lab.slack.sockets.sever(socket);
     const socketLink = () => lab.adapter.report().links.find(({ name }) => name === 'main: socket');
     await expect.poll(() => socketLink()?.state).toBe('0 open');
-    clock.skip(58_000);
+    clock.advance(58_000);
     expect(lab.adapter.blockers()).toEqual([]);
-    clock.skip(3_000);
+    clock.advance(3_000);
     expect(lab.adapter.blockers().map(({ name }) => name)).toEqual(['slack.main.socket']);
     await lab.slack.until(() => down.hits() > 0);
     down.disarm();
     await expect
       .poll(
         () => {
-          clock.skip(5_000);
+          clock.advance(5_000);
           return lab.adapter.blockers();
         },
         { timeout: 12_000 },

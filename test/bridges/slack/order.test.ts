@@ -36,12 +36,12 @@ describe('events in the wrong order', () => {
     });
     for (const edit of events.filter(isEdit)) lab.slack.events.send(edit);
     await lab.slack.settled();
-    clock.skip(3_000);
+    clock.advance(3_000);
     await others(lab);
     expect(lab.heard).toEqual(['other', 'other', 'other']);
     for (const event of events.filter((one) => !isEdit(one))) lab.slack.events.send(event);
     await lab.slack.until(() => lab.heard.length > 3);
-    clock.skip(11_000);
+    clock.advance(11_000);
     await idle(lab);
     expect(lab.heard).toEqual(['other', 'other', 'other', 'hello']);
   });
@@ -54,10 +54,10 @@ describe('events in the wrong order', () => {
     });
     for (const edit of events.filter(isEdit)) lab.slack.events.send(edit);
     await lab.slack.settled();
-    clock.skip(8_000);
+    clock.advance(8_000);
     await others(lab);
     expect(lab.heard).toEqual(['other', 'other', 'other']);
-    clock.skip(2_000);
+    clock.advance(2_000);
     await lab.slack.until(() => lab.heard.length > 3);
     for (const event of events.filter((one) => !isEdit(one))) lab.slack.events.send(event);
     await idle(lab);
@@ -108,12 +108,12 @@ describe('a message that is stopped twice', () => {
     await lab.slack.until(() => notices().length === 1);
     lab.alice.reacts(said, 'arrow_forward');
     await lab.slack.until(() => lab.heard.includes('work'));
-    clock.skip(1_000);
+    clock.advance(1_000);
     lab.alice.unreacts(said, 'octagonal_sign');
     lab.alice.reacts(said, 'octagonal_sign');
     await lab.answered(said, 3);
     for (const round of [1, 2, 3]) {
-      clock.skip(3_600_000 + round);
+      clock.advance(3_600_000 + round);
       await lab.slack.settled();
     }
     await lab.slack.until(() => notices().length === 2);

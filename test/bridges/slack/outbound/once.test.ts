@@ -7,16 +7,18 @@ const lookUps = (lab: OutLab) => lab.slack.calls('conversations.replies');
 /** Slack takes it, and nobody ever hears of that. */
 const unheard = { kind: 'late', until: Promise.resolve(), connection: 'open' } as const;
 const applied = { kind: 'drop', applied: true } as const;
+/** Slack takes the next post when the test says so, though its sender hears of nothing. */
+const landsLate = (lab: OutLab, connection: 'open' | 'broken') => {
+  const lands = deferred();
+  lab.slack.fault({ method: 'chat.postMessage', effect: { kind: 'late', until: lands.promise, connection } });
+  return lands;
+};
 const refused = (error: string) => ({ kind: 'error', error }) as const;
 
 describe('a request that Slack acts on after its sender is gone', () => {
   it('S-101 is waited for when the process ended in it', async () => {
     const lab = await openOut();
-    const lands = deferred();
-    lab.slack.fault({
-      method: 'chat.postMessage',
-      effect: { kind: 'late', until: lands.promise, connection: 'open' },
-    });
+    const lands = landsLate(lab, 'open');
     await lab.reply('once');
     await lab.slack.until(() => posts(lab).length === 1);
     const second = await lab.reopen();
@@ -31,11 +33,7 @@ describe('a request that Slack acts on after its sender is gone', () => {
 
   it('S-100 is waited for when the connection broke', async () => {
     const lab = await openOut();
-    const lands = deferred();
-    lab.slack.fault({
-      method: 'chat.postMessage',
-      effect: { kind: 'late', until: lands.promise, connection: 'broken' },
-    });
+    const lands = landsLate(lab, 'broken');
     await lab.reply('once');
     await lab.pass(3_000);
     expect(lookUps(lab)).toHaveLength(1);
@@ -47,11 +45,7 @@ describe('a request that Slack acts on after its sender is gone', () => {
 
   it('S-100 is waited for half a minute when Slack was slow', async () => {
     const lab = await openOut({ timeoutMs: 50 });
-    const lands = deferred();
-    lab.slack.fault({
-      method: 'chat.postMessage',
-      effect: { kind: 'late', until: lands.promise, connection: 'open' },
-    });
+    const lands = landsLate(lab, 'open');
     await lab.reply('once');
     await lab.slack.until(() => posts(lab).length === 1);
     await lab.pass(25_000);
@@ -64,11 +58,7 @@ describe('a request that Slack acts on after its sender is gone', () => {
 
   it('S-090 holds up the replies behind it in its thread, which keep their order', async () => {
     const lab = await openOut();
-    const lands = deferred();
-    lab.slack.fault({
-      method: 'chat.postMessage',
-      effect: { kind: 'late', until: lands.promise, connection: 'broken' },
-    });
+    const lands = landsLate(lab, 'broken');
     await lab.reply('first');
     await lab.reply('second');
     await lab.pass(3_000);
