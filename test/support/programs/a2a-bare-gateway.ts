@@ -28,6 +28,10 @@ await new Promise((resolve) => socket.once('open', resolve));
 const waiting = new Map<string, (message: { id: string; content: string }) => void>();
 const joined = new Map<string, () => void>();
 let refs = 0;
+// A socket that says nothing for long is taken for dead.
+setInterval(() => {
+  socket.send(JSON.stringify([null, String((refs += 1)), 'phoenix', 'heartbeat', {}]));
+}, 20_000);
 socket.on('message', (data: Buffer) => {
   const [, ref, topic, event, payload] = JSON.parse(data.toString('utf8')) as [
     string | null,
