@@ -193,7 +193,8 @@ export class DurableQueue<T> {
   }
 
   #slot(key: string, state: QueueState, body: T, bytes: number): Slot<T> {
-    return { key, state, body, bytes, tag: this.#options.tagOf(body), notBefore: 0, heldUntil: 0 };
+    const tag = this.#options.tagOf(body);
+    return { key, state, body, bytes, tag, notBefore: 0, heldUntil: 0, diskTries: 0, isUnwritten: false };
   }
 
   /** Lets a record that is on disk wait in its lane, with its body as long as there is room for it in memory. */
@@ -318,7 +319,17 @@ export class DurableQueue<T> {
     });
     await this.#lanes.still();
     cancel();
-    await this.#records.markClean();
+    await this.#records.markClean(await this.#unwritten());
+  }
+
+  /** What the disk has not taken of what became of records. */
+  async #unwritten(): Promise<StoreChange[]> {
+    const changes: StoreChange[] = [];
+    for (const { key, state, body, isUnwritten } of this.#lanes.slots()) {
+      if (isUnwritten)
+        changes.push(this.#records.put(key, { ...state, body: body ?? (await this.#records.bodyOf(key)) }));
+    }
+    return changes;
   }
 
   /** What follows once the end is on disk; a failure here must not bring the record back. */

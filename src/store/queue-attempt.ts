@@ -4,6 +4,7 @@ import { isGatewayError, toError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { StateStore, StoreChange } from './port.js';
 import { beginTrial, MOST_CRASHES, SUSPECTED_FROM } from './crash-trial.js';
+import { createDiskTrouble } from './disk-trouble.js';
 import type { Slot } from './queue-lanes.js';
 import type { Ending, Handler, Outcome } from './queue-outcome.js';
 import type { QueueRecords, QueueState } from './queue-records.js';
@@ -38,15 +39,16 @@ export function createAttempt<T>(
   onCrashLoop: Handler<T>,
 ): (slot: Slot<T>) => Promise<boolean> {
   const { store, records, clock, log, prefix, maxFailures, backoff, isStopping, signal, ended } = options;
+  const diskFailed = createDiskTrouble(options);
 
   return async (slot) => {
+    slot.diskTries += 1;
     let body: T;
     try {
       body = slot.body ?? (await records.bodyOf(slot.key));
     } catch (error) {
       // Whether the record can be handled is not known, so nothing is charged to it.
-      log.error({ err: error, queue: prefix, id: slot.state.id }, 'queued record not read');
-      slot.notBefore = clock.now() + backoffMs(1, backoff);
+      diskFailed(slot, error, 'queued record not read');
       return false;
     }
     let outcome: Outcome;
@@ -61,24 +63,19 @@ export function createAttempt<T>(
     await endTrial?.();
     if (outcome.kind === 'retry') outcome = charge(slot, outcome);
     try {
-      if (outcome.kind === 'wait') {
-        slot.notBefore = clock.now() + outcome.afterMs;
-        const isNews = outcome.maybeDelivered === true && !slot.state.maybeDelivered;
-        if (isNews) slot.state = { ...slot.state, maybeDelivered: true };
-        if (!isNews && !endTrial) return false;
-        await store.batch([records.put(slot.key, { ...slot.state, body })]);
-        return false;
-      }
-      if (outcome.kind === 'retry') {
-        await store.batch([records.put(slot.key, { ...slot.state, body })]);
+      if (outcome.kind === 'wait') wait(slot, outcome);
+      if (outcome.kind === 'wait' || outcome.kind === 'retry') {
+        if (slot.isUnwritten || endTrial) await store.batch([records.put(slot.key, { ...slot.state, body })]);
+        slot.isUnwritten = false;
+        if (outcome.kind === 'wait' || !isStoreFault(outcome.error)) slot.diskTries = 0;
         return false;
       }
       await store.batch(ending(slot, body, outcome));
     } catch (error) {
       // The store did not take the end of this try: the record is tried again, and its handler looks first.
-      log.error({ err: error, queue: prefix, id: slot.state.id }, 'end of a queued record not stored');
       slot.state = { ...slot.state, maybeDelivered: true };
-      slot.notBefore = clock.now() + backoffMs(slot.state.failures + 1, backoff);
+      slot.isUnwritten = true;
+      diskFailed(slot, error, 'end of a queued record not stored');
       if (outcome.kind === 'done' || outcome.kind === 'dead') outcome.abandoned?.();
       return false;
     }
@@ -115,9 +112,21 @@ export function createAttempt<T>(
     }
     const maybeDelivered = slot.state.maybeDelivered || (outcome.maybeDelivered ?? true);
     slot.state = { ...slot.state, failures, crashes, maybeDelivered };
+    slot.isUnwritten = true;
+    if (isStoreFault(outcome.error)) {
+      diskFailed(slot, outcome.error, 'queued record met a disk that fails');
+      return outcome;
+    }
     slot.notBefore = clock.now() + (outcome.afterMs ?? backoffMs(failures + crashes, backoff));
     log.warn({ err: outcome.error, queue: prefix, id: slot.state.id, failures, crashes }, 'queued record failed');
     return outcome;
+  }
+
+  function wait(slot: Slot<T>, { afterMs, maybeDelivered }: Extract<Outcome, { kind: 'wait' }>): void {
+    slot.notBefore = clock.now() + afterMs;
+    if (maybeDelivered !== true || slot.state.maybeDelivered) return;
+    slot.state = { ...slot.state, maybeDelivered };
+    slot.isUnwritten = true;
   }
 
   function ending(

@@ -16,6 +16,10 @@ export interface Slot<T> {
   notBefore: number;
   /** The same, and no `wake` brings it forward. */
   heldUntil: number;
+  /** Tries since the last one that the disk did not end, the one under way included. */
+  diskTries: number;
+  /** The disk does not know yet what `state` says. */
+  isUnwritten: boolean;
 }
 
 interface Lane<T> {
@@ -131,6 +135,11 @@ export class QueueLanes<T> {
   /** The tags of a lane's records, in order, the one being tried included. */
   tagsOf(lane: string): readonly (string | null)[] {
     return this.#lanes.get(lane)?.slots.map(({ tag }) => tag) ?? [];
+  }
+
+  /** What waits or is being tried, lane by lane. */
+  *slots(): Generator<Slot<T>> {
+    for (const { slots } of this.#lanes.values()) yield* slots;
   }
 
   /** When the record that has waited longest was put; null when none waits. */

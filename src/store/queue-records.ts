@@ -170,8 +170,9 @@ export class QueueRecords<T> {
     return null;
   }
 
-  async markClean(): Promise<void> {
-    await this.#store.batch([{ kind: 'put', key: `${this.#prefix}/clean`, value: new Uint8Array() }]);
+  /** The queue stops in order, with these last changes. */
+  async markClean(changes: readonly StoreChange[]): Promise<void> {
+    await this.#store.batch([...changes, { kind: 'put', key: `${this.#prefix}/clean`, value: new Uint8Array() }]);
   }
 
   #readDead(entry: StoreEntry): DeadRecord<T> {
