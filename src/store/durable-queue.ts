@@ -189,7 +189,7 @@ export class DurableQueue<T> {
     const key = this.#records.newKey();
     const change = this.#records.put(key, { ...state, body }, bodyJson);
     this.#pending.set(id, null);
-    return { slot: this.#slot(key, state, body, change.value.byteLength), change };
+    return { slot: this.#slot(key, state, body, Buffer.byteLength(change.value)), change };
   }
 
   #slot(key: string, state: QueueState, body: T, bytes: number): Slot<T> {
@@ -289,7 +289,7 @@ export class DurableQueue<T> {
     const change = this.#records.put(key, { ...state, body });
     await this.#options.store.batch([{ kind: 'delete', key: entry.key, ifRevision: entry.revision }, change]);
     this.#deadCount -= 1;
-    this.#enter(this.#slot(key, state, body, change.value.byteLength));
+    this.#enter(this.#slot(key, state, body, Buffer.byteLength(change.value)));
     return true;
   }
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { KeyedLock } from '../base/keyed-lock.js';
-import { readJson, toBytes } from './json.js';
+import { readJson } from './json.js';
 import { prefixRange, type StateStore } from './port.js';
 
 export interface KeyedRecordsOptions<S extends z.ZodType> {
@@ -32,7 +32,7 @@ export class KeyedRecords<S extends z.ZodType> {
   async change(key: string, change: (record: z.output<S>) => z.output<S>): Promise<z.output<S>> {
     return await this.#lock.hold(key, async () => {
       const after = change(await this.get(key));
-      await this.#options.store.batch([{ kind: 'put', key: this.#keyOf(key), value: toBytes(after) }]);
+      await this.#options.store.batch([{ kind: 'put', key: this.#keyOf(key), value: JSON.stringify(after) }]);
       return after;
     });
   }

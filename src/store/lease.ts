@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js';
 import { isGatewayError } from '../base/errors.js';
 import type { Lease, StateStore } from './port.js';
-import { readJson, toBytes } from './json.js';
+import { readJson } from './json.js';
 import { z } from 'zod';
 
 const leaseRecordSchema = z.object({ owner: z.string(), until: z.number() });
@@ -28,7 +28,7 @@ export async function grantLease(
   }
   const write = async (ifRevision: number | null, ttl: number): Promise<number | null> => {
     try {
-      const value = toBytes({ owner, until: clock.now() + ttl });
+      const value = JSON.stringify({ owner, until: clock.now() + ttl });
       return await store.batch([{ kind: 'put', key, value, ifRevision }]);
     } catch (error) {
       if (isGatewayError(error, 'STORE_CONFLICT')) return null;

@@ -16,11 +16,12 @@ const REVISION_BYTES = 8;
 const HIGH_WORD = 2 ** 32;
 
 /** A record on disk: its revision, 8 bytes, most significant first, then the value. */
-export function encodeStored(value: Uint8Array, revision: number): Uint8Array {
-  const bytes = Buffer.allocUnsafe(REVISION_BYTES + value.byteLength);
+export function encodeStored(value: Uint8Array | string, revision: number): Uint8Array {
+  const bytes = Buffer.allocUnsafe(REVISION_BYTES + Buffer.byteLength(value));
   bytes.writeUInt32BE(Math.floor(revision / HIGH_WORD), 0);
   bytes.writeUInt32BE(revision % HIGH_WORD, 4);
-  bytes.set(value, REVISION_BYTES);
+  if (typeof value === 'string') bytes.write(value, REVISION_BYTES);
+  else bytes.set(value, REVISION_BYTES);
   return bytes;
 }
 

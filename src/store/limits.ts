@@ -17,10 +17,9 @@ export function weigh(changes: readonly StoreChange[]): number {
     if (keyBytes === 0 || keyBytes > MAX_KEY_BYTES) throw tooLarge({ keyBytes, max: MAX_KEY_BYTES });
     bytes += keyBytes;
     if (change.kind !== 'put') continue;
-    if (change.value.byteLength > MAX_VALUE_BYTES) {
-      throw tooLarge({ valueBytes: change.value.byteLength, max: MAX_VALUE_BYTES });
-    }
-    bytes += change.value.byteLength;
+    const valueBytes = Buffer.byteLength(change.value);
+    if (valueBytes > MAX_VALUE_BYTES) throw tooLarge({ valueBytes, max: MAX_VALUE_BYTES });
+    bytes += valueBytes;
   }
   if (bytes > MAX_BATCH_BYTES) throw tooLarge({ batchBytes: bytes, max: MAX_BATCH_BYTES });
   return bytes;

@@ -4,11 +4,19 @@ import { refusalOf } from './conditions.js';
 import { compareKeys } from './key-order.js';
 import { grantLease } from './lease.js';
 import { rangeLimit, weigh } from './limits.js';
-import type { StateStore, Stored, StoreChange, StoreEntry, StoreKey } from './port.js';
+import type { StateStore, Stored, StoreChange, StoreEntry, StoreKey, StoreValue } from './port.js';
+
+/** Text is kept as it came: most records are never read back. */
+interface Kept {
+  readonly value: StoreValue | string;
+  readonly revision: number;
+}
+
+const encoder = new TextEncoder();
 
 /** The store without a disk: everything is gone with the process. For tests, and for who asks for it by name. */
 export function createMemoryStore(clock: Clock = systemClock): StateStore {
-  const records = new Map<StoreKey, Stored>();
+  const records = new Map<StoreKey, Kept>();
   /** All keys in order; null once a key has come or gone, until the next range asks for it. */
   let sorted: StoreKey[] | null = null;
   let revision = 0;
@@ -32,7 +40,10 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
     switch (change.kind) {
       case 'put':
         if (!records.has(change.key)) sorted = null;
-        records.set(change.key, { value: Buffer.from(change.value), revision });
+        records.set(change.key, {
+          value: typeof change.value === 'string' ? change.value : Buffer.from(change.value),
+          revision,
+        });
         return;
       case 'delete':
         if (records.delete(change.key)) sorted = null;
@@ -41,7 +52,10 @@ export function createMemoryStore(clock: Clock = systemClock): StateStore {
         return;
     }
   };
-  const copy = ({ value, revision: at }: Stored): Stored => ({ value: new Uint8Array(value), revision: at });
+  const copy = ({ value, revision: at }: Kept): Stored => ({
+    value: typeof value === 'string' ? encoder.encode(value) : new Uint8Array(value),
+    revision: at,
+  });
 
   const store: StateStore = {
     // eslint-disable-next-line @typescript-eslint/require-await -- rejects like the durable form instead of throwing

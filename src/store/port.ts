@@ -26,7 +26,8 @@ export type StoreChange =
 export interface StorePut {
   readonly kind: 'put';
   readonly key: StoreKey;
-  readonly value: StoreValue;
+  /** Text is kept as its UTF-8 bytes. */
+  readonly value: StoreValue | string;
   readonly ifRevision?: number | null;
 }
 

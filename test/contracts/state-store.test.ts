@@ -46,6 +46,18 @@ describe.each(forms)('StateStore in its %s form', (_name, open) => {
     expect(text((await store.get('a'))?.value)).toBe('before');
   });
 
+  it('keeps text as its UTF-8 bytes, and weighs it by them', async () => {
+    const store = await opened();
+    await store.batch([{ kind: 'put', key: 'a', value: 'é\u{1F600}\uD800' }]);
+    expect((await store.get('a'))?.value).toEqual(bytes('é\u{1F600}\uFFFD'));
+    expect((await store.range(prefixRange('a')))[0]?.value).toEqual(bytes('é\u{1F600}\uFFFD'));
+    const half = 'é'.repeat(MAX_VALUE_BYTES / 2);
+    await store.batch([{ kind: 'put', key: 'a', value: half }]);
+    await expect(store.batch([{ kind: 'put', key: 'a', value: `${half}.` }])).rejects.toMatchObject({
+      code: 'STORE_TOO_LARGE',
+    });
+  });
+
   it('commits a batch as one or not at all', async () => {
     const store = await opened();
     await store.batch([put('a', '1')]);

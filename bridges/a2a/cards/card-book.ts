@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../../src/base/clock.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import type { StateStore } from '../../../src/store/port.js';
 import { cardRecordSchema, type CardRecord, type RecordKeys } from '../engine/records.js';
 import type { PublishedPeer } from '../peers/directory.js';
@@ -75,7 +75,7 @@ export class CardBook {
     if (old?.hash === hash) return old;
     const changedAt = Math.floor(this.#clock.now() / 1_000) * 1_000;
     const record: CardRecord = { hash, counter: (old?.counter ?? -1) + 1, changedAt };
-    await this.#store.batch([{ kind: 'put', key, value: toBytes(record) }]);
+    await this.#store.batch([{ kind: 'put', key, value: JSON.stringify(record) }]);
     return record;
   }
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../../src/base/clock.js';
 import { GatewayError } from '../../../src/base/errors.js';
 import { backoffMs } from '../../../src/base/backoff.js';
 import type { Logger } from '../../../src/base/log.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import type { StateStore } from '../../../src/store/port.js';
 import type { BandCalls } from '../band.js';
 import { foundBindingSchema, ownerTag, type FoundBinding, type RecordKeys } from './records.js';
@@ -47,7 +47,7 @@ export class Bindings {
       try {
         if ((await store.get(keys.scanned)) === null) {
           const found = await this.#searchRooms(signal);
-          await store.batch([{ kind: 'put', key: keys.scanned, value: toBytes(clock.now()) }]);
+          await store.batch([{ kind: 'put', key: keys.scanned, value: JSON.stringify(clock.now()) }]);
           if (found > 0) log.info({ bindings: found }, 'contexts were rebuilt from rooms');
         }
         this.#done = true;
@@ -120,7 +120,9 @@ export class Bindings {
       cursor = page.nextCursor;
     }
     if (bindings.size > 0) {
-      await store.batch([...bindings].map(([key, value]) => ({ kind: 'put', key, value: toBytes(value) }) as const));
+      await store.batch(
+        [...bindings].map(([key, value]) => ({ kind: 'put', key, value: JSON.stringify(value) }) as const),
+      );
     }
     return bindings.size;
   }

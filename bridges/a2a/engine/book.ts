@@ -1,9 +1,9 @@
 import { isGatewayError } from '../../../src/base/errors.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from '../../../src/store/port.js';
 import { isTerminal, type StreamEvent, type TaskState } from '../wire.js';
 import { emptyView, fold, streamEvent, type LogEvent, type TaskView } from './log.js';
-import { logRecordSchema, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
+import { logRecordSchema, MARK, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
 
 /** Sees the events of one open task in order, from the moment it was added. */
 export interface Watcher {
@@ -93,9 +93,9 @@ export class TaskBook {
     for (const event of events) fold(view, event);
     const stored: TaskRow = { ...row, seq: 1 };
     const revision = await this.#store.batch([
-      { kind: 'put', key: this.#keys.task(row.id), value: toBytes(stored), ifRevision: null },
-      { kind: 'put', key: this.#keys.log(row.id, 0), value: toBytes(events) },
-      { kind: 'put', key: this.#keys.open(row.id), value: toBytes(0) },
+      { kind: 'put', key: this.#keys.task(row.id), value: JSON.stringify(stored), ifRevision: null },
+      { kind: 'put', key: this.#keys.log(row.id, 0), value: JSON.stringify(events) },
+      { kind: 'put', key: this.#keys.open(row.id), value: MARK },
       { kind: 'put', key: this.#listedKey(stored), value: this.#listedValue(stored) },
       ...also,
     ]);
@@ -173,17 +173,17 @@ export class TaskBook {
     const before = held.row;
     const after = rowAfter(before, change);
     const puts: StoreChange[] = [
-      { kind: 'put', key: this.#keys.task(after.id), value: toBytes(after), ifRevision: held.revision },
+      { kind: 'put', key: this.#keys.task(after.id), value: JSON.stringify(after), ifRevision: held.revision },
     ];
     if (events.length > 0) {
-      puts.push({ kind: 'put', key: this.#keys.log(after.id, before.seq), value: toBytes(events) });
+      puts.push({ kind: 'put', key: this.#keys.log(after.id, before.seq), value: JSON.stringify(events) });
     }
     if (after.stateAt !== before.stateAt) puts.push({ kind: 'delete', key: this.#listedKey(before) });
     if (after.stateAt !== before.stateAt || after.state !== before.state) {
       puts.push({ kind: 'put', key: this.#listedKey(after), value: this.#listedValue(after) });
     }
     if (isTerminal(after.state)) {
-      puts.push({ kind: 'put', key: this.#keys.ended(after.lastEventAt, after.id), value: toBytes(0) });
+      puts.push({ kind: 'put', key: this.#keys.ended(after.lastEventAt, after.id), value: MARK });
       puts.push({ kind: 'delete', key: this.#keys.open(after.id) });
     }
     try {
@@ -277,8 +277,8 @@ export class TaskBook {
     return this.#keys.listed(row.owner, row.peerId, row.stateAt, row.id);
   }
 
-  #listedValue(row: TaskRow): Uint8Array {
-    return toBytes([row.state, row.contextId]);
+  #listedValue(row: TaskRow): string {
+    return JSON.stringify([row.state, row.contextId]);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
 import { contextKeyOf, contextRecordSchema, type ContextRecord, type RecordKeys } from './records.js';
 
@@ -114,8 +114,10 @@ export class Contexts {
     if (context.saved === context.record) return [];
     context.saved = context.record;
     const { roomId } = context.record;
-    const puts: StoreChange[] = [{ kind: 'put', key: keys.context(context.key), value: toBytes(context.record) }];
-    if (roomId !== null) puts.push({ kind: 'put', key: keys.room(roomId), value: toBytes(context.key) });
+    const puts: StoreChange[] = [
+      { kind: 'put', key: keys.context(context.key), value: JSON.stringify(context.record) },
+    ];
+    if (roomId !== null) puts.push({ kind: 'put', key: keys.room(roomId), value: JSON.stringify(context.key) });
     return puts;
   }
 

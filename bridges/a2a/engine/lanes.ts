@@ -1,6 +1,6 @@
 import type { CancelTimer, Clock } from '../../../src/base/clock.js';
 import { KeyedLock } from '../../../src/base/keyed-lock.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
 import type { Context, Contexts } from './contexts.js';
 import { laneRecordSchema, type LaneRecord, type RecordKeys } from './records.js';
@@ -146,7 +146,7 @@ export class Lanes {
   };
 
   put(lane: Lane): StoreChange {
-    return { kind: 'put', key: this.#keys.lane(lane.context.key, lane.peerId), value: toBytes(lane.record) };
+    return { kind: 'put', key: this.#keys.lane(lane.context.key, lane.peerId), value: JSON.stringify(lane.record) };
   }
 
   /** After a write of unknown outcome: the record as the store has it. */

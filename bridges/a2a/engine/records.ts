@@ -111,6 +111,9 @@ export function ownerTag(principal: string): string {
   return hash('sha256', principal, 'hex').slice(0, 16);
 }
 
+/** The value of a record whose key says everything. */
+export const MARK = '0';
+
 const pad = (value: number, width: number): string => String(value).padStart(width, '0');
 const TIME_DIGITS = 15;
 const NEWEST = 10 ** TIME_DIGITS - 1;

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { refusal } from '../errors.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import type { StateStore, StoreChange } from '../../../src/store/port.js';
 import type { Message } from '../wire.js';
-import { idempotencyRecordSchema, type RecordKeys } from './records.js';
+import { idempotencyRecordSchema, MARK, type RecordKeys } from './records.js';
 
 /** One message of one principal to one peer: what makes a repeat a repeat. */
 export interface Claim {
@@ -36,10 +36,10 @@ export function claimPuts(
   now: number,
   windowMs: number,
 ): StoreChange[] {
-  const value = toBytes({ fingerprint: claim.fingerprint, taskId, at: now });
+  const value = JSON.stringify({ fingerprint: claim.fingerprint, taskId, at: now });
   return [
     { kind: 'put', key: claim.key, value, ifRevision: claim.replaces },
-    { kind: 'put', key: keys.repeatExpiry(now + windowMs, claim.key), value: toBytes(0) },
+    { kind: 'put', key: keys.repeatExpiry(now + windowMs, claim.key), value: MARK },
   ];
 }
 

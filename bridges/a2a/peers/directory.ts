@@ -6,7 +6,7 @@ import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import type { BandRest } from '../../../src/platform/rest/band-rest.js';
 import type { Peer } from '../../../src/platform/wire/objects.js';
-import { readJson, toBytes } from '../../../src/store/json.js';
+import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange } from '../../../src/store/port.js';
 import { slugRecordSchema, type RecordKeys, type SlugRecord } from '../engine/records.js';
 import { refusal } from '../errors.js';
@@ -199,7 +199,11 @@ export class PeerDirectory {
     const changed = [...assignments.values()].filter((one) => one.changed).map((one) => one.record);
     if (changed.length > 0) {
       await store.batch(
-        changed.map((record): StoreChange => ({ kind: 'put', key: keys.slug(record.peerId), value: toBytes(record) })),
+        changed.map((record): StoreChange => ({
+          kind: 'put',
+          key: keys.slug(record.peerId),
+          value: JSON.stringify(record),
+        })),
       );
       for (const record of changed) this.#slugs.set(record.peerId, record);
     }
