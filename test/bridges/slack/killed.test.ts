@@ -19,6 +19,8 @@ interface Running {
   /** Resolves once a line of the program holds these words. */
   until(words: string): Promise<void>;
   kill(): Promise<void>;
+  /** Resolves when the program has ended, with the signal that ended it. */
+  readonly ended: Promise<string | null>;
 }
 
 async function freePort(): Promise<number> {
@@ -50,8 +52,8 @@ async function setUp() {
     port,
     folder,
   };
-  const start = async (): Promise<Running> => {
-    const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, JSON.stringify(settings)], {
+  const start = async (more: Partial<SlackBridgeSettings> = {}): Promise<Running> => {
+    const child = spawn(process.execPath, ['--import', 'tsx', PROGRAM, JSON.stringify({ ...settings, ...more })], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const running = watch(child);
@@ -63,7 +65,15 @@ async function setUp() {
     ((await callRest(sandbox.restUrl, 'GET', '/api/v1/agent/chats', DEMO.helpdesk.apiKey)).body as { data: unknown[] })
       .data;
   const answers = (said: Said) => acme.slack.botMessages(said.channel, said.threadTs).map((one) => one.shown);
-  return { ...acme, sandbox, start, rooms, answers };
+  /** What stands in threads once all is dealt with that came before this moment: a thread is taken in order. */
+  const atLast = async (...threads: Said[]): Promise<string[][]> => {
+    for (const said of threads) acme.alice.replies(said, '@gateway the last');
+    const last = 'echo: the last';
+    await acme.slack.until(() => threads.every((said) => answers(said).includes(last)), 'the last', LIMIT_MS);
+    await acme.slack.settled();
+    return threads.map((said) => answers(said).filter((text) => text !== last));
+  };
+  return { ...acme, sandbox, start, rooms, answers, atLast };
 }
 
 function watch(child: ChildProcess): Running {
@@ -74,9 +84,9 @@ function watch(child: ChildProcess): Running {
     said.push(...chunk.split('\n').filter(Boolean));
     for (const hearer of hearers) hearer();
   });
-  const ended = new Promise<void>((resolve) => {
-    child.once('close', () => {
-      resolve();
+  const ended = new Promise<string | null>((resolve) => {
+    child.once('close', (_code, signal) => {
+      resolve(signal);
     });
   });
   return {
@@ -91,6 +101,7 @@ function watch(child: ChildProcess): Running {
         hearers.add(look);
         look();
       }),
+    ended,
     async kill() {
       child.kill('SIGKILL');
       await ended;
@@ -103,20 +114,51 @@ describe('a bridge that is killed', () => {
     'S-030 S-040 right after the acknowledgement still answers after the next start',
     { timeout: LIMIT_MS },
     async () => {
-      const { slack, alice, start, answers } = await setUp();
+      const { slack, sandbox, alice, start, answers, atLast, rooms } = await setUp();
       const first = await start();
-      // Band does not answer, so nothing but the acknowledgement can have happened.
+      // Band gives no room, so nothing but the acknowledgement can have happened.
+      sandbox.dev.faultRest({ method: 'POST', path: '/api/v1/agent/chats', times: 1_000, drop: 'before' });
       const said = alice.says('#general', '@gateway after the ack');
       await slack.until(() =>
         slack.deliveries().some((delivery) => delivery.type === 'app_mention' && delivery.state === 'acked'),
       );
       await first.kill();
+      expect([first.said, await rooms(), answers(said)]).toEqual([['up'], [], []]);
+      sandbox.dev.clearFaults();
       await start();
       await slack.until(() => answers(said).length >= 1, 'the answer', 20_000);
-      await slack.settled();
-      expect(answers(said)).toEqual(['echo: after the ack']);
+      expect(await atLast(said)).toEqual([['echo: after the ack']]);
     },
   );
+
+  it.each([
+    ['before the disk has a delivery answers its repeat', 'before'],
+    ['between the disk and the acknowledgement answers by itself, and knows the repeat', 'after'],
+  ] as const)('S-030 S-031 %s, once', { timeout: LIMIT_MS }, async (_when, killAtCommit) => {
+    const { slack, app, alice, start, answers, atLast } = await setUp();
+    const first = await start({ killAtCommit });
+    slack.events.hold = [];
+    const said = alice.says('#general', '@gateway once');
+    const [mention, message] = ['app_mention', 'message'].map(
+      (type) => slack.events.hold!.find((one) => one.type === type)!.body,
+    );
+    slack.events.hold = null;
+    const unanswered = slack.deliverRaw(app, mention!)!;
+    expect(await first.ended).toBe('SIGKILL');
+    await slack.until(() => slack.events.inFlight === 0);
+    expect(unanswered.state).toBe('under way');
+    await start();
+    if (killAtCommit === 'after') {
+      await slack.until(() => answers(said).length === 1, 'the answer', 20_000);
+      expect(unanswered.state).toBe('under way');
+    } else {
+      await slack.settled();
+      expect(answers(said)).toEqual([]);
+    }
+    const repeats = [mention!, message!, mention!].map((body) => slack.deliverRaw(app, body)!);
+    await slack.until(() => repeats.every(({ state }) => state === 'acked'));
+    expect(await atLast(said)).toEqual([['echo: once']]);
+  });
 
   it(
     'S-040 S-089 in a turn runs it again when nothing was shown, and offers Retry when something was',
@@ -147,7 +189,7 @@ describe('a bridge that is killed', () => {
     'S-101 while Slack has taken a reply but not answered leaves exactly one message',
     { timeout: LIMIT_MS },
     async () => {
-      const { slack, alice, start, answers } = await setUp();
+      const { slack, alice, start, answers, atLast } = await setUp();
       let release = (): void => undefined;
       const held = new Promise<void>((resolve) => (release = resolve));
       slack.fault({ method: 'chat.postMessage', effect: { kind: 'hold', until: held, apply: 'before' } });
@@ -165,9 +207,9 @@ describe('a bridge that is killed', () => {
         'a look-up',
         20_000,
       );
-      await slack.settled();
       // The turn was cut in the middle, so a notice with Retry may stand under it.
-      expect(answers(said).filter((text) => text.startsWith('echo'))).toEqual(['echo: once only']);
+      const [shown] = await atLast(said);
+      expect(shown!.filter((text) => text.startsWith('echo'))).toEqual(['echo: once only']);
     },
   );
 
@@ -175,7 +217,7 @@ describe('a bridge that is killed', () => {
     'S-197 S-075 at random points of a run loses nothing and answers nothing twice',
     { timeout: 300_000 },
     async () => {
-      const { slack, team, bot, alice, bob, app, start, answers, rooms } = await setUp();
+      const { slack, team, bot, alice, bob, app, start, answers, rooms, atLast } = await setUp();
       const count = Number(process.env['SLACK_KILL_EVENTS'] ?? 24);
       const kills = Number(process.env['SLACK_KILLS'] ?? 3);
       const seed = Number(process.env['SLACK_SEED'] ?? Date.now() % 100_000);
@@ -221,9 +263,9 @@ describe('a bridge that is killed', () => {
         'an answer to every message',
         120_000,
       );
-      await slack.settled();
+      const all = await atLast(...threads);
       for (const [index, said] of threads.entries()) {
-        const shown = answers(said).filter((text) => text.startsWith('echo: '));
+        const shown = all[index]!.filter((text) => text.startsWith('echo: '));
         const offered = slack.botMessages(said.channel, said.ts).some((one) => one.buttons.includes('Retry'));
         expect(
           shown.length === 1 || (shown.length === 0 && offered),

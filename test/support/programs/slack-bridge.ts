@@ -4,6 +4,7 @@ import { Agent } from '../../../src/agent.js';
 import { SessionConfig } from '../../../src/config/session-config.js';
 import { DEMO } from '../../../src/sandbox/index.js';
 import { openLevelStore } from '../../../src/store/leveldb.js';
+import type { StateStore } from '../../../src/store/port.js';
 import { SlackAdapter } from '../../../bridges/slack/adapter.js';
 
 export interface SlackBridgeSettings {
@@ -14,6 +15,8 @@ export interface SlackBridgeSettings {
   readonly signingSecret: string;
   readonly port: number;
   readonly folder: string;
+  /** Ends the process at the first delivery it takes in: before the disk has it, or after, with Slack still unanswered. */
+  readonly killAtCommit?: 'before' | 'after';
 }
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as SlackBridgeSettings;
@@ -30,7 +33,17 @@ const inner = new GenericAdapter(async ({ message, tools }) => {
   await tools.executeToolCall('slack_send_message', { content: `echo: ${message.content}` });
 });
 
-const store = await openLevelStore({ folder: `${settings.folder}/store` });
+const level = await openLevelStore({ folder: `${settings.folder}/store` });
+const store: StateStore = {
+  ...level,
+  async batch(changes) {
+    const takesIn = changes.some(({ kind, key }) => kind === 'put' && key.includes('/inbox/waiting/'));
+    if (takesIn && settings.killAtCommit === 'before') process.kill(process.pid, 'SIGKILL');
+    const revision = await level.batch(changes);
+    if (takesIn && settings.killAtCommit === 'after') process.kill(process.pid, 'SIGKILL');
+    return revision;
+  },
+};
 const adapter = new SlackAdapter(
   {
     inner,
