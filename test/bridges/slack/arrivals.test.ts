@@ -15,7 +15,6 @@ const sent = (lab: BridgeLab, type = 'app_mention') =>
     .deliveries()
     .filter((delivery) => delivery.type === type)
     .at(-1)!.body;
-const quiet = (lab: BridgeLab) => lab.slack.settled();
 
 describe('a delivery that comes more than once', () => {
   it('S-032 three times the same event id make one turn, one room and three acknowledgements', async () => {
@@ -25,7 +24,7 @@ describe('a delivery that comes more than once', () => {
     const body = sent(lab);
     const again = [lab.slack.deliverRaw(lab.app, body), lab.slack.deliverRaw(lab.app, body)];
     await lab.slack.until(() => again.every((delivery) => delivery?.state === 'acked'));
-    await quiet(lab);
+    await lab.idle();
     expect(lab.heard).toEqual(['once']);
     expect(await lab.rooms_()).toHaveLength(1);
     expect(lab.answers(said)).toEqual(['echo: once']);
@@ -41,7 +40,7 @@ describe('a delivery that comes more than once', () => {
       expect(held.map((one) => one.type).sort()).toEqual(['app_mention', 'message']);
       for (const outgoing of reversed ? held.toReversed() : held) lab.slack.events.send(outgoing);
       await lab.answered(said);
-      await quiet(lab);
+      await lab.idle();
       expect(lab.answers(said)).toHaveLength(1);
     }
     expect(lab.heard).toEqual(['status false', 'status true']);
@@ -70,7 +69,7 @@ describe('a delivery that comes more than once', () => {
     });
     const acked = await lab.slack.sockets.deliver(outgoing, { retryNum: 2, reason: 'timeout', limitMs: 3_000 });
     expect(acked.outcome).toBe('acked');
-    await quiet(next);
+    await next.idle();
     expect([...lab.heard, ...next.heard]).toEqual(['twice']);
   });
 
@@ -177,8 +176,7 @@ describe('what was accepted', () => {
     const lab = await startBridge({ store });
     const said = lab.alice.says('#general', '@gateway the secret recipe');
     await lab.answered(said);
-    await quiet(lab);
-    await lab.slack.until(() => lab.adapter.report().queues.every((queue) => queue.depth === 0));
+    await lab.idle();
     const rows = await store.range(prefixRange('slack/lab/inbox'));
     const text = rows.map(({ value }) => Buffer.from(value).toString()).join('\n');
     expect(rows.length).toBeGreaterThan(0);
@@ -231,7 +229,7 @@ describe('what was accepted', () => {
     ];
     const deliveries = [...bodies, ...odd].map((body) => lab.slack.deliverRaw(lab.app, body));
     await lab.slack.until(() => deliveries.every((delivery) => delivery?.state === 'acked'));
-    await quiet(lab);
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect(await lab.rooms_()).toEqual([]);
   });

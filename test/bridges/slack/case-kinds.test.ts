@@ -21,11 +21,6 @@ const answer = (lab: BridgeLab, roomId: string, content: string) =>
   callRest(lab.sandbox.restUrl, 'POST', `/api/v1/agent/chats/${roomId}/messages`, DEMO.editor.apiKey, {
     message: { content, mentions: [{ id: DEMO.helpdesk.id }] },
   });
-const idle = async (lab: BridgeLab) => {
-  await lab.slack.settled();
-  await expect.poll(() => lab.adapter.report().queues.every(({ depth }) => depth === 0)).toBe(true);
-  await lab.slack.settled();
-};
 
 describe('SLK-07 one post that reaches the app again and again', () => {
   it.each(['http', 'socket'] as const)('is one message in Band over %s, also after a restart', async (transport) => {
@@ -43,7 +38,7 @@ describe('SLK-07 one post that reaches the app again and again', () => {
         await where.slack.until(() => delivery?.state === 'acked');
         expect(delivery?.attempts).toHaveLength(1);
       }
-      await idle(where);
+      await where.idle();
     };
     clock.advance(60_000);
     await again(lab);

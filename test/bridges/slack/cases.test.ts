@@ -167,7 +167,7 @@ describe('failures seen elsewhere', () => {
       authorizations: [{ team_id: 'T07NOTHERE1', user_id: 'U07GATEBOT1', is_bot: true }],
     });
     await lab.slack.until(() => foreign?.state === 'acked');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['hello from the partner side']);
     expect(await lab.rooms_()).toHaveLength(1);
     expect(await lab.adapter.deadLetters.list()).toMatchObject([{ queue: 'inbox', code: 'SLACK_NO_INSTALLATION' }]);
@@ -214,7 +214,7 @@ describe('failures seen elsewhere', () => {
       'the echo',
     );
     await lab.answered(said);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['hi']);
     expect(await lab.rooms_()).toHaveLength(1);
   });
@@ -300,7 +300,7 @@ describe('failures seen elsewhere', () => {
       await replaced(frozen!);
       const said = lab.alice.says('#general', '@gateway after all that');
       expect(await lab.answered(said)).toEqual(['echo: after all that']);
-      await lab.slack.settled();
+      await lab.idle();
       expect(lab.heard).toEqual(['after all that']);
       expect(new Set(opens().map((call) => call.at)).size).toBeGreaterThan(1);
     },

@@ -45,10 +45,6 @@ function outage(lab: BridgeLab) {
   };
 }
 
-/** Every delivery was worked off. */
-const idle = (lab: BridgeLab) =>
-  expect.poll(() => lab.adapter.report().queues.every(({ depth }) => depth === 0)).toBe(true);
-
 const reads = (lab: BridgeLab) =>
   lab.slack.calls().filter(({ method }) => method === 'conversations.replies' || method === 'conversations.history');
 
@@ -60,7 +56,7 @@ describe('after an outage of hours', () => {
     const inDm = lab.bob.says('dm', 'hello');
     await lab.answered(inChannel);
     await lab.answered(inDm);
-    await idle(lab);
+    await lab.idle();
 
     const { over } = outage(lab);
     await passing(() => lab.slack.sockets.open(lab.app).length === 0);
@@ -119,7 +115,7 @@ describe('after an outage of hours', () => {
     const lab = await startBridge({ clock, acme, store });
     const old = lab.alice.says('#rooms', '@gateway long ago');
     await lab.answered(old);
-    await idle(lab);
+    await lab.idle();
     clock.advance(30 * HOUR_MS);
     const said = lab.alice.says('#general', '@gateway first');
     await lab.answered(said);
@@ -140,14 +136,14 @@ describe('when Slack dropped events for a minute', () => {
     const { lab, lines, passing, clock } = await start();
     const said = lab.alice.says('#general', '@gateway first');
     await lab.answered(said);
-    await idle(lab);
+    await lab.idle();
     clock.advance(5 * MINUTE_MS);
     lab.slack.events.hold = [];
     lab.alice.replies(said, 'dropped by Slack');
     lab.slack.events.hold = null;
     lab.alice.replies(said, 'came');
     await lab.answered(said, 2);
-    await idle(lab);
+    await lab.idle();
     const minute = Math.floor(clock.now() / MINUTE_MS) * 60;
     const told = lab.slack.deliverRaw(lab.app, {
       type: 'app_rate_limited',
@@ -186,7 +182,7 @@ describe('when Slack dropped events for a minute', () => {
       minute_rate_limited: Math.floor(clock.now() / 1_000) - 5,
     });
     await lab.slack.until(() => told?.state === 'acked');
-    await idle(lab);
+    await lab.idle();
     await lab.stop();
     const next = await startBridge({ clock, store, world: lab, sandbox: lab.sandbox });
     await next.answered(said, 3);
@@ -206,7 +202,7 @@ describe('under Slack’s strict limit', () => {
     const second = lab.bob.says('#rooms', '@gateway second');
     await lab.answered(first);
     await lab.answered(second);
-    await idle(lab);
+    await lab.idle();
     const off = () => lines.filter((line) => line.includes('catch-up is off'));
     for (const round of [1, 2]) {
       const { over } = outage(lab);

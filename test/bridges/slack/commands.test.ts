@@ -67,7 +67,7 @@ describe('the slash command', () => {
     expect(unknown).toContain('I do not know `fly`');
     await acked(lab, lab.alice.runs('/band ask', '#general'));
     expect((await told(lab, 4))[3]).toContain('What do you want to ask?');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect(lab.slack.calls('chat.postMessage')).toEqual([]);
     lab.slack.check();
@@ -103,7 +103,7 @@ describe('the slash command', () => {
     expect(again.attempts[0]!.outcome).toBe('200');
     const question = await root(lab);
     await lab.answered({ channel: lab.general.id, threadTs: question.ts }, 2);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['once?']);
     expect(lab.slack.messages(lab.general).filter((one) => one.fromBot)).toHaveLength(1);
   });
@@ -150,7 +150,7 @@ describe('the slash command', () => {
     lab.alice.runs('/band new', '#general');
     const opening = await root(lab);
     await expect.poll(async () => (await lab.rooms_()).length).toBe(1);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect(opening.shown).toContain('Write in this thread');
     lab.alice.replies({ channel: lab.general.id, ts: opening.ts, threadTs: opening.ts }, 'first words');
@@ -222,7 +222,7 @@ describe('the slash command', () => {
     lab.alice.clicks('Stop 1', where);
     await lab.slack.until(() => lab.answers(stopped).some((text) => text.startsWith('Stopped.')), 'a stopped thread');
     lab.alice.replies(stopped, 'kept');
-    await lab.slack.settled();
+    await lab.answered(lab.bob.says('#rooms', '@gateway meanwhile'));
     expect(lab.heard).not.toContain('kept');
 
     lab.alice.runs('/band play', '#general');
@@ -238,10 +238,9 @@ describe('the slash command', () => {
     await lab.slack.until(() => seen(lab, lab.general.id).some((text) => text.startsWith('Muted by Alice')));
     await lab.slack.settled();
     lab.alice.replies(stopped, 'unheard');
-    await lab.slack.settled();
-    expect(lab.heard).not.toContain('unheard');
     lab.alice.replies(stopped, '@gateway heard');
     await lab.slack.until(() => lab.heard.includes('heard'));
+    expect(lab.heard).not.toContain('unheard');
 
     lab.alice.runs('/band unmute', '#general');
     await lab.slack.until(() =>
@@ -282,7 +281,7 @@ describe('the slash command', () => {
     const lab = await start('http', { settings: { slashCommand: 'off' } });
     lab.alice.runs('/band ask anybody?', '#general');
     expect((await told(lab, 1))[0]).toContain('switched off');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual([]);
   });
 
@@ -292,7 +291,7 @@ describe('the slash command', () => {
     lab.alice.runs('/band ask twice?', '#general');
     await lab.slack.until(() => fault.hits() === 1);
     await lab.slack.until(() => lab.heard.includes('twice?'), 'the question');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.slack.messages(lab.general).filter((one) => one.fromBot)).toHaveLength(1);
     expect(lab.heard).toEqual(['twice?']);
   });

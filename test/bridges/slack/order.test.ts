@@ -21,11 +21,6 @@ const others = async (lab: BridgeLab) => {
   for (const place of ['#rooms', '#general', 'dm']) await lab.answered(lab.bob.says(place, '@gateway other'));
 };
 const isEdit = ({ body }: Outgoing) => (body['event'] as { subtype?: string }).subtype === 'message_changed';
-const idle = async (lab: BridgeLab) => {
-  await lab.slack.settled();
-  await expect.poll(() => lab.adapter.report().queues.every(({ depth }) => depth === 0)).toBe(true);
-  await lab.slack.settled();
-};
 
 describe('events in the wrong order', () => {
   it('S-150 an edit that comes before its message waits for it, and the message has one turn as it stands', async () => {
@@ -42,7 +37,7 @@ describe('events in the wrong order', () => {
     for (const event of events.filter((one) => !isEdit(one))) lab.slack.events.send(event);
     await lab.slack.until(() => lab.heard.length > 3);
     clock.advance(11_000);
-    await idle(lab);
+    await lab.idle();
     expect(lab.heard).toEqual(['other', 'other', 'other', 'hello']);
   });
 
@@ -60,7 +55,7 @@ describe('events in the wrong order', () => {
     clock.advance(2_000);
     await lab.slack.until(() => lab.heard.length > 3);
     for (const event of events.filter((one) => !isEdit(one))) lab.slack.events.send(event);
-    await idle(lab);
+    await lab.idle();
     expect(lab.heard).toEqual(['other', 'other', 'other', 'hello']);
   });
 
@@ -76,7 +71,7 @@ describe('events in the wrong order', () => {
     await lab.answered(said);
     for (const event of roots) lab.slack.events.send(event);
     await lab.answered(said, 2);
-    await idle(lab);
+    await lab.idle();
     expect(lab.heard).toEqual(['reply', 'root']);
     expect(await lab.rooms_()).toHaveLength(1);
   });
@@ -99,7 +94,7 @@ describe('a message that is stopped twice', () => {
     });
     const said = lab.alice.says('#general', '@gateway hi');
     await lab.answered(said);
-    await idle(lab);
+    await lab.idle();
     const notices = () =>
       lab.slack.ephemerals(said.channel, lab.alice.id).filter(({ text }) => text.includes('is stopped'));
     lab.alice.reacts(said, 'octagonal_sign');

@@ -19,13 +19,13 @@ describe('a reaction', () => {
     const said = lab.alice.says('#general', '@gateway question');
     await lab.answered(said);
     lab.bob.reacts(said, 'arrows_counterclockwise');
-    await lab.slack.settled();
+    await lab.idle();
     expect(runs).toBe(1);
     lab.alice.reacts(said, 'arrows_counterclockwise');
     expect(await lab.answered(said, 2)).toEqual(['answer 1', 'answer 2']);
     lab.alice.unreacts(said, 'arrows_counterclockwise');
     lab.alice.reacts(replyOf(lab, said), 'arrows_counterclockwise');
-    await lab.slack.settled();
+    await lab.idle();
     expect(runs).toBe(2);
     lab.slack.check();
   });
@@ -47,7 +47,7 @@ describe('a reaction', () => {
       { metadata: { slack_feedback: 'negative', slack_user_id: lab.alice.id } },
     ]);
     lab.alice.reacts(said, '+1');
-    await lab.slack.settled();
+    await lab.idle();
     expect(await feedback(lab)).toHaveLength(2);
   });
 
@@ -64,7 +64,7 @@ describe('a reaction', () => {
     await none.answered(other);
     none.alice.reacts(other, 'arrows_counterclockwise');
     none.alice.reacts(replyOf(none, other), '+1');
-    await none.slack.settled();
+    await none.idle();
     expect(none.heard).toHaveLength(1);
     expect(await feedback(none)).toEqual([]);
   });
@@ -75,7 +75,7 @@ describe('a reaction', () => {
     await lab.slack.settled();
     lab.bob.reacts(talk, 'arrows_counterclockwise');
     lab.bob.reacts(talk, 'octagonal_sign');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect(lab.slack.calls('conversations.replies')).toEqual([]);
   });

@@ -5,11 +5,6 @@ import { createSkippingClock } from '../../support/skipping-clock.js';
 
 const HOUR_MS = 3_600_000;
 
-const idle = async (lab: BridgeLab) => {
-  await lab.slack.settled();
-  await expect.poll(() => lab.adapter.report().queues.every(({ depth }) => depth === 0)).toBe(true);
-  await lab.slack.settled();
-};
 const reactionsOn = (lab: BridgeLab, said: Said) =>
   lab.general.messages.find(({ ts }) => ts === said.ts)!.reactions.map(({ name }) => name);
 
@@ -23,18 +18,18 @@ describe('who is refused', () => {
     clock.advance(HOUR_MS - (clock.now() % HOUR_MS) - 60_000);
     for (let minute = 0; minute < 4; minute += 1) {
       lab.alice.says('#general', '@gateway let me');
-      await idle(lab);
+      await lab.idle();
       clock.advance(60_000);
     }
     expect(told(lab.general.id, lab.alice.id)).toEqual(['I am not set up to answer you here.']);
     lab.bob.says('#general', '@gateway me too');
     lab.alice.says('#rooms', '@gateway or here');
-    await idle(lab);
+    await lab.idle();
     expect(told(lab.general.id, lab.bob.id)).toHaveLength(1);
     expect(told(lab.rooms.id, lab.alice.id)).toHaveLength(1);
     clock.advance(HOUR_MS);
     lab.alice.says('#general', '@gateway again');
-    await idle(lab);
+    await lab.idle();
     expect(told(lab.general.id, lab.alice.id)).toHaveLength(2);
     expect(lab.heard).toEqual([]);
     expect(await lab.answered(lab.carol.says('#general', '@gateway and me?'))).toEqual(['echo: and me?']);
@@ -44,12 +39,12 @@ describe('who is refused', () => {
     const signs = await startBridge({ settings: { deny: ['U07MEMBER01'], denyReply: 'reaction' } });
     const first = signs.alice.says('#general', '@gateway let me');
     const second = signs.alice.says('#general', '@gateway please');
-    await idle(signs);
+    await signs.idle();
     expect(reactionsOn(signs, first)).toEqual(['no_entry_sign']);
     expect(reactionsOn(signs, second)).toEqual([]);
     const silent = await startBridge({ settings: { deny: ['U07MEMBER01'], denyReply: 'none' } });
     const said = silent.alice.says('#general', '@gateway let me');
-    await idle(silent);
+    await silent.idle();
     expect(reactionsOn(silent, said)).toEqual([]);
     for (const lab of [signs, silent]) {
       expect(lab.slack.ephemerals(lab.general, lab.alice.id)).toEqual([]);
@@ -72,7 +67,7 @@ describe('who is refused', () => {
     for (const user of [guest, stranger]) {
       lab.slack.person(user, lab.app).saysRaw(lab.general.id, { text: '<@U07GATEBOT1> hello' });
     }
-    await idle(lab);
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect([guest, stranger].map(({ id }) => lab.slack.ephemerals(lab.general, id).length)).toEqual([1, 1]);
     expect(await lab.answered(lab.alice.says('#general', '@gateway hello'))).toEqual(['welcome']);

@@ -91,7 +91,7 @@ describe('when Band does not take a message', () => {
     const lab = await startBridge({ onTurn: () => Promise.reject(new GatewayError('BAND_NOT_FOUND')) });
     const said = lab.alice.says('#general', '@gateway hello');
     await lab.answered(said);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.answers(said)[0]).toMatch(/^I could not finish this/);
     expect(lab.heard).toEqual(['hello']);
     expect(await lab.rooms_()).toHaveLength(1);
@@ -139,7 +139,7 @@ describe('a thread in which too much waits', () => {
     expect(lab.slack.ephemerals(said.channel, lab.alice.id)[0]!.text).toContain('did not take this one');
     open();
     await lab.answered(said, 3);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.answers(said)).toEqual(['done one', 'done two', 'done three']);
   });
 });
@@ -161,7 +161,7 @@ describe('bots that answer each other', () => {
     await lab.answered(root, 3);
     for (const text of ['b3', 'b4', 'b5']) await botSays(text);
     await lab.answered(root, 4);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.answers(root).slice(3)).toEqual([
       'Other bots have written here many times in a row. I go on when a person writes.',
     ]);
@@ -208,7 +208,7 @@ describe('a stop sign', () => {
     lab.bob.reacts(said, 'octagonal_sign');
     const aside = lab.bob.says('#general', 'just talking');
     lab.bob.reacts(aside, 'octagonal_sign');
-    await lab.slack.settled();
+    await lab.answered(lab.bob.says('#rooms', '@gateway meanwhile'));
     expect(cut).toEqual([]);
     expect(lab.answers(aside)).toEqual([]);
   });
@@ -240,7 +240,7 @@ describe('edits of what is not for the agent', () => {
     lab.alice.edits(said, 'hello!');
     await lab.slack.settled();
     await clock.advance(11_000);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['hello']);
   });
 });
@@ -259,7 +259,7 @@ describe('a turn that is cut while it is prepared', () => {
     lab.alice.stopsAgent(said);
     await expect.poll(inbox).toBe(0);
     await clock.advance(20_000);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual([]);
     expect(await lab.adapter.deadLetters.list()).toEqual([]);
   });
@@ -287,7 +287,7 @@ describe('a turn that is stopped after it has shown something', () => {
     await lab.slack.until(() => lab.answers(said).some((text) => text.startsWith('This was stopped')));
     open();
     lab.alice.reacts(said, 'arrow_forward');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['work']);
     lab.alice.clicks('Retry', { channel: said.channel, threadTs: said.ts });
     await lab.slack.until(() => lab.answers(said).includes('part 2'));

@@ -51,7 +51,7 @@ describe('what peers say in the room', () => {
     await lab.answered(said);
     await peerSays(lab, '@demo/helpdesk you rolled 7');
     await lab.slack.until(() => lab.heard.length === 2);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.slack.botMessages(lab.general, said.ts).filter((one) => one.who === 'Dice')).toEqual([]);
   });
 });

@@ -61,7 +61,7 @@ describe('the message shortcut', () => {
     lab.slack.deliverRaw(lab.app, later, 'interactive');
     await lab.slack.until(() => lab.slack.ephemerals(lab.general, lab.alice.id).length === 1, 'word of an old form');
     expect(lab.slack.ephemerals(lab.general, lab.alice.id)[0]!.shown).toContain('This form is too old');
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toHaveLength(1);
   });
 
@@ -110,11 +110,11 @@ describe('the message shortcut', () => {
   it('S-170 switched off, or another shortcut of the same app, does nothing', async () => {
     const off = await start({ settings: { messageShortcut: false } });
     off.alice.uses('band_ask', off.bob.says('#general', 'news'));
-    await off.slack.settled();
+    await off.idle();
     expect(off.slack.calls('views.open')).toEqual([]);
     const lab = await start({ acme: { app: { shortcuts: ['other'] } } });
     lab.alice.uses('other', lab.bob.says('#general', 'news'));
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.slack.calls('views.open')).toEqual([]);
   });
 

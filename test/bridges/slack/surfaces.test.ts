@@ -50,7 +50,7 @@ describe('suggested prompts', () => {
   it('S-137 are not asked for where there are none, and a refusal disturbs nothing', async () => {
     const none = await agent();
     none.alice.opensDm();
-    await none.slack.settled();
+    await none.idle();
     expect(none.slack.calls('assistant.threads.setSuggestedPrompts')).toEqual([]);
     const lab = await agent({ suggestedPrompts: prompts });
     const error = 'unknown_method';

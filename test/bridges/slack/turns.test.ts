@@ -162,7 +162,7 @@ describe('a turn', () => {
     expect(lab.slack.botMessages(lab.general, silent.ts)[0]?.metadata?.event_payload).toMatchObject({ t: 'notice' });
     const declined = lab.alice.says('#general', '@gateway decline');
     await lab.slack.until(() => lab.heard.includes('decline'));
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.answers(declined)).toEqual([]);
   });
 
@@ -185,7 +185,7 @@ describe('a turn', () => {
     const lab = await startBridge({ settings: { silentTurn: 'none' }, onTurn: () => Promise.resolve() });
     const said = lab.alice.says('#general', '@gateway silence');
     await lab.slack.until(() => lab.heard.length === 1);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.answers(said)).toEqual([]);
   });
 
@@ -244,7 +244,7 @@ describe('a turn', () => {
     const second = lab.slack.deliverRaw(lab.app, { ...first.delivery!.body, trigger_id: 'other' }, 'interactive');
     await lab.slack.until(() => first.delivery?.state === 'acked' && second?.state === 'acked');
     await lab.slack.until(() => lab.answers(said).includes('second try of task'));
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['task', 'task']);
     expect(lab.answers(said).filter((text) => text.startsWith('second try'))).toHaveLength(1);
   });
@@ -258,7 +258,7 @@ describe('a turn', () => {
     });
     const said = lab.alice.says('#general', '@gateway go');
     await lab.answered(said, 2);
-    await lab.slack.settled();
+    await lab.idle();
     expect(lab.heard).toEqual(['go']);
     expect(lab.answers(said)[0]).toBe('half of it');
     expect(lab.slack.botMessages(lab.general, said.ts).at(-1)?.buttons).toEqual(['Retry']);

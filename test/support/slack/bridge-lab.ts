@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { GenericAdapter, type GenericTurn } from '../../../src/adapters/generic.js';
 import type { Agent } from '../../../src/agent.js';
 import type { Clock } from '../../../src/base/clock.js';
@@ -59,6 +59,8 @@ export interface BridgeLab extends Acme {
   answers(said: { channel: string; threadTs: string }): string[];
   /** Waits for that many bot messages in the thread. */
   answered(said: { channel: string; threadTs: string }, count?: number): Promise<string[]>;
+  /** Resolves when all is done that was begun: nothing is on its way, and nothing waits in the bridge. */
+  idle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -138,6 +140,10 @@ export async function startBridge(options: BridgeLabOptions = {}): Promise<Bridg
     async answered(said, count = 1) {
       await slack.until(() => answers(said).length >= count, `${count} answers in the thread`);
       return answers(said);
+    },
+    async idle() {
+      const isEmpty = () => adapter.report().queues.every(({ depth }) => depth === 0);
+      await slack.settled(() => expect.poll(isEmpty, { interval: 5, timeout: 8_000 }).toBe(true));
     },
     stop,
   };
