@@ -1,10 +1,10 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Agent as HttpAgent, request } from 'undici';
 import { DEMO } from '../../src/sandbox/index.js';
+import { buildPackage, builtProgram } from './bench-process.js';
 
-/** A sandbox in another process, and the demo person in it, reduced to what benches need. */
+/** A sandbox of the built package in another process, and the demo person in it, reduced to what benches need. */
 export interface BenchSandbox {
   readonly restUrl: string;
   readonly wsUrl: string;
@@ -18,9 +18,8 @@ export interface BenchSandbox {
 }
 
 export async function startBenchSandbox(): Promise<BenchSandbox> {
-  const child = fork(fileURLToPath(new URL('./programs/bench-sandbox.ts', import.meta.url)), {
-    execArgv: ['--import', 'tsx'],
-  });
+  await buildPackage();
+  const child = fork(builtProgram('bench-sandbox'), { execArgv: [] });
   const [{ restUrl, wsUrl }] = (await once(child, 'message')) as [{ restUrl: string; wsUrl: string }];
   const dispatcher = new HttpAgent({ connections: 32 });
   const call = async (path: string, body: unknown) => {

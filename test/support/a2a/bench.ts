@@ -40,14 +40,17 @@ export class BenchProcesses {
   /** Starts a program that speaks by messages, and gives the first. */
   async fork(program: string, args: readonly string[] = []): Promise<{ child: ChildProcess; said: unknown }> {
     const path = fileURLToPath(new URL(`../programs/${program}.ts`, import.meta.url));
-    const child = fork(path, args, { execArgv: ['--expose-gc', '--import', 'tsx'] });
+    return this.#forked(fork(path, args, { execArgv: ['--expose-gc', '--import', 'tsx'] }));
+  }
+
+  async #forked(child: ChildProcess): Promise<{ child: ChildProcess; said: unknown }> {
     this.#children.push(child);
     const [said] = (await once(child, 'message')) as [unknown];
     return { child, said };
   }
 
   /**
-   * A sandbox with an echo peer, and gateways of it on the built package.
+   * A sandbox with an echo peer, and gateways of it, all on the built package.
    *
    * @param peer - an Agent of this project in a process of its own, or one made by hand inside the sandbox's process, where
    *   what the peer costs is not the question
@@ -55,7 +58,9 @@ export class BenchProcesses {
    */
   async platform(peer: 'agent' | 'by hand', stores: readonly string[] = ['memory']): Promise<BenchPlatform> {
     await buildPackage();
-    const { child, said } = await this.fork(peer === 'agent' ? 'bench-sandbox' : 'bench-platform');
+    const { child, said } = await this.#forked(
+      fork(builtProgram(peer === 'agent' ? 'bench-sandbox' : 'bench-platform'), { execArgv: [] }),
+    );
     const { restUrl, wsUrl } = said as { restUrl: string; wsUrl: string };
     const band = { BAND_REST_URL: restUrl, BAND_WS_URL: wsUrl };
     const built = async (program: string, args: readonly string[], who: { id: string; apiKey: string }) => {
