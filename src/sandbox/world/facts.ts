@@ -246,10 +246,10 @@ function applyMessage(world: World, record: MessageRecord): void {
   const room = world.rooms.get(record.roomId);
   if (!room || room.messageById.has(record.id)) return;
   const message: Message = {
-    ...record,
     seq: room.messages.length,
     updatedAt: record.insertedAt,
     deliveries: record.mentions ? new Map<string, Delivery>() : NO_DELIVERIES,
+    ...record,
   };
   room.messages.push(message);
   room.messageById.set(message.id, message);
@@ -274,7 +274,8 @@ function applyDelivery(room: Room, message: Message, agentId: string, delivery: 
   view.counts[delivery.status] += 1;
   message.deliveries.set(agentId, delivery);
   if (delivery.status !== 'processed') {
-    view.firstOpen = Math.min(view.firstOpen, indexOfSeq(view.work, message.seq));
+    const first = view.work[view.firstOpen];
+    if (!first || message.seq < first.seq) view.firstOpen = indexOfSeq(view.work, message.seq);
     return;
   }
   while (view.work[view.firstOpen]?.deliveries.get(agentId)?.status === 'processed') view.firstOpen += 1;
