@@ -5,27 +5,61 @@ import type { BandCalls } from '../band.js';
 import type { Context } from './contexts.js';
 
 const PAGE_LIMIT = 100;
+/** Rows of a page that only has to reach from the last post to the end of the room. */
+const SHORT_PAGE_LIMIT = 20;
+/** So many short pages past a whole reading the next whole one follows, so that the stored place moves too. */
+const SHORT_PAGES = 10;
+
+interface Page {
+  /** Where it begins; null for the beginning of the room. */
+  readonly cursor: string | null;
+  readonly rows: readonly ChatMessage[];
+}
+
+type ReadContext = Pick<BandCalls, 'getContext'>;
+
+async function* pagesFrom(
+  rest: ReadContext,
+  roomId: string,
+  begin: string | null,
+  limit: number,
+  signal: AbortSignal,
+): AsyncGenerator<Page, void, undefined> {
+  for (let cursor = begin; ;) {
+    const page = await rest.getContext(roomId, { limit, signal, ...(cursor !== null && { cursor }) });
+    yield { cursor, rows: page.data };
+    if (!page.hasMore || page.nextCursor === null) return;
+    cursor = page.nextCursor;
+  }
+}
+
+/** The pages from the stored place on. The place moves with the reading, one page behind. */
+async function* storedPages(
+  rest: ReadContext,
+  context: Context,
+  roomId: string,
+  signal: AbortSignal,
+): AsyncGenerator<Page, void, undefined> {
+  let [behind, last] = [context.record.cursor, context.record.cursor];
+  for await (const page of pagesFrom(rest, roomId, last, PAGE_LIMIT, signal)) {
+    const { record } = context;
+    if (record.roomId === roomId && record.cursor !== behind) context.record = { ...record, cursor: behind };
+    yield page;
+    [behind, last] = [last, page.cursor];
+  }
+}
 
 /**
- * What this agent wrote into a room and what mentions it, from the stored place on. The place moves with the reading,
- * one page behind, so that what was written last is always read again.
+ * What this agent wrote into a room and what mentions it, from the stored place on. The place stays so far behind that
+ * what was written last is always read again.
  */
 export async function* readForward(
-  rest: Pick<BandCalls, 'getContext'>,
+  rest: ReadContext,
   context: Context,
   roomId: string,
   signal: AbortSignal,
 ): AsyncGenerator<ChatMessage, void, undefined> {
-  let { cursor } = context.record;
-  let previous = cursor;
-  for (;;) {
-    const page = await rest.getContext(roomId, { limit: PAGE_LIMIT, signal, ...(cursor !== null && { cursor }) });
-    yield* page.data;
-    if (!page.hasMore || page.nextCursor === null) return;
-    if (context.record.roomId === roomId) context.record = { ...context.record, cursor: previous };
-    previous = cursor;
-    cursor = page.nextCursor;
-  }
+  for await (const { rows } of storedPages(rest, context, roomId, signal)) yield* rows;
 }
 
 export type DeliveryState = 'delivered' | 'processing' | 'processed' | 'failed';
@@ -41,6 +75,13 @@ export interface WholeLook {
   readonly endedAt: number | null;
 }
 
+/** Where a room's last look found its post, and how many short pages past the last whole reading that is. */
+interface Near {
+  readonly roomId: string;
+  readonly cursor: string | null;
+  readonly pages: number;
+}
+
 const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
 
 /**
@@ -48,10 +89,11 @@ const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
  * the first reply; where it does not, nobody asks again.
  */
 export class DeliveryStates {
-  readonly #rest: Pick<BandCalls, 'getContext'>;
+  readonly #rest: ReadContext;
+  readonly #near = new WeakMap<Context, Near>();
   #readable: boolean | null = null;
 
-  constructor(rest: Pick<BandCalls, 'getContext'>) {
+  constructor(rest: ReadContext) {
     this.#rest = rest;
   }
 
@@ -88,7 +130,7 @@ export class DeliveryStates {
     let look: Look = 'unknown';
     let lastReplyId: string | null = null;
     let endedAt: number | null = null;
-    for await (const row of readForward(this.#rest, context, roomId, signal)) {
+    for await (const row of this.#since(context, roomId, messageId, signal)) {
       if (row.id === messageId) {
         post = row;
         look = this.#stateOf(row, peerId, replied);
@@ -107,11 +149,47 @@ export class DeliveryStates {
     if (roomId === null) return null;
     let post: ChatMessage | null = null;
     let lastReplyId: string | null = null;
-    for await (const row of readForward(this.#rest, context, roomId, signal)) {
+    for await (const row of this.#since(context, roomId, messageId, signal)) {
       if (row.id === messageId) post = row;
       else if (post && row.sender_id === peerId && isTextFor(row, post.sender_id)) lastReplyId = row.id;
     }
     return lastReplyId;
+  }
+
+  /**
+   * A message of a room and what follows it; nothing when the room does not show it. Posts come one after the other, so
+   * the next is looked for where the last one stood, and from the stored place on only when it is not there.
+   */
+  async *#since(context: Context, roomId: string, messageId: string, signal: AbortSignal): AsyncGenerator<ChatMessage> {
+    const near = this.#near.get(context);
+    if (near?.roomId === roomId && near.pages < SHORT_PAGES) {
+      const short = pagesFrom(this.#rest, roomId, near.cursor, SHORT_PAGE_LIMIT, signal);
+      const found = yield* this.#fromPost(short, messageId, (cursor) => {
+        this.#near.set(context, { roomId, cursor, pages: near.pages + (cursor === near.cursor ? 0 : 1) });
+      });
+      if (found) return;
+      this.#near.delete(context);
+    }
+    yield* this.#fromPost(storedPages(this.#rest, context, roomId, signal), messageId, (cursor) => {
+      this.#near.set(context, { roomId, cursor, pages: 0 });
+    });
+  }
+
+  /** @returns whether the post was among the rows */
+  async *#fromPost(
+    pages: AsyncGenerator<Page>,
+    messageId: string,
+    onFound: (cursor: string | null) => void,
+  ): AsyncGenerator<ChatMessage, boolean> {
+    let found = false;
+    for await (const { cursor, rows } of pages) {
+      const at = found ? 0 : rows.findIndex(({ id }) => id === messageId);
+      if (at < 0) continue;
+      if (!found) onFound(cursor);
+      found = true;
+      yield* rows.slice(at);
+    }
+    return found;
   }
 
   #stateOf(row: ChatMessage, peerId: string, replied: boolean): Look {
