@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,6 +20,12 @@ import { type Figure, type FigureRow, median } from './figure.js';
 const AT_ONCE = [1, 32, 256];
 const ROUNDS = 3;
 const ROUND_MS = 3_000;
+/** What every gateway has done before the first round, so that no round measures the compilers of its machine. */
+const WARM_UP_TASKS = 1_000;
+const WARM_UP_LIMIT_MS = 30_000;
+/** What one step of a task writes, and how often that is written alone to see what the disk takes for it. */
+const STEP_BYTES = 2_000;
+const LONE_WRITES = 500;
 /** A gateway whose last answers of a round came so late gets no further round. */
 const SLOW_ROUND_SECONDS = 10;
 const MANY_TASKS = Number(process.env['A2A_PYTHON_TASKS'] ?? 10_000);
@@ -46,7 +52,8 @@ interface Load {
 /**
  * Our A2A gateway beside the Python SDK 6.0.1's: processes on one sandbox, asked by this one for the same echo peer, turn
  * by turn. A round trip ends with a completed task in its answer. Theirs keeps its tasks in memory; ours is measured so,
- * and with its usual store, which has every step of a task on disk before it goes on.
+ * and with its usual store, which has every step of a task on disk before it goes on: three synced writes one after the
+ * other, so what the disk takes for one of them stands beside.
  */
 export async function run(): Promise<Figure> {
   const venv = await pythonVenv('bandSdkBridges');
@@ -78,6 +85,8 @@ export async function run(): Promise<Figure> {
         ? side('Python SDK', await start(venv.python, [PYTHON_PROGRAM], DEMO.helpdesk))
         : undefined;
     const sides = theirs ? [...ours, theirs] : ours;
+    const loneWrites: number[] = [];
+    for (const one of sides) await load(one, 1, { tasks: WARM_UP_TASKS, limitMs: WARM_UP_LIMIT_MS });
     for (const atOnce of AT_ONCE) {
       // Rooms are made and joined before anything is measured.
       for (const one of sides) await load(one, atOnce, { tasks: atOnce, limitMs: SEND_LIMIT_MS });
@@ -87,6 +96,7 @@ export async function run(): Promise<Figure> {
           if (rounds.some(({ seconds }) => seconds > SLOW_ROUND_SECONDS)) continue;
           rounds.push(await load(one, atOnce, { tasks: Infinity, limitMs: ROUND_MS }));
         }
+        if (atOnce === 1) loneWrites.push(...(await syncedWrites(join(folder, `lone-${round}`))));
       }
     }
     for (const one of sides) {
@@ -95,7 +105,12 @@ export async function run(): Promise<Figure> {
     const title = 'A2A gateway side by side with the Python SDK 6.0.1, protocol 1.0';
     return {
       figure: venv.kind === 'present' ? title : `${title} (absent: ${venv.reason})`,
-      rows: [...(await Promise.all(sides.map(rowsOf))).flat(), ...ours.flatMap((one) => ratios(one, theirs))],
+      rows: [
+        ...(await Promise.all(sides.map(rowsOf))).flat(),
+        { name: 'the disk, one synced write alone, p50', value: percentile(loneWrites, 0.5), unit: 'ms' },
+        { name: 'the disk, one synced write alone, p99', value: percentile(loneWrites, 0.99), unit: 'ms' },
+        ...ours.flatMap((one) => ratios(one, theirs)),
+      ],
     };
   } finally {
     for (const one of started) await stopBenchProcess(one);
@@ -157,10 +172,26 @@ async function load(
   await Promise.all(Array.from({ length: atOnce }, (_, n) => worker(`context-${n}`)));
   const seconds = (performance.now() - begun) / 1_000;
   side.tasks += times.length;
-  times.sort((a, b) => a - b);
-  const at = (part: number) => times[Math.floor(times.length * part)] ?? Number.NaN;
-  return { seconds, perSecond: times.length / seconds, p50: at(0.5), p99: at(0.99) };
+  return { seconds, perSecond: times.length / seconds, p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
 }
+
+/** How long each of many small writes took until the disk had it, with nothing else of this bench going on. */
+async function syncedWrites(path: string): Promise<number[]> {
+  const file = await open(path, 'a');
+  const step = Buffer.alloc(STEP_BYTES);
+  const times: number[] = [];
+  while (times.length < LONE_WRITES) {
+    const begun = performance.now();
+    await file.write(step);
+    await file.datasync();
+    times.push(performance.now() - begun);
+  }
+  await file.close();
+  return times;
+}
+
+const percentile = (times: readonly number[], part: number): number =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length * part)] ?? Number.NaN;
 
 const dispatcher = new Agent({ connections: Math.max(...AT_ONCE) });
 
