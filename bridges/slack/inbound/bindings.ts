@@ -16,6 +16,8 @@ export interface ThreadFacts extends SlackThread {
   readonly enterpriseId: string | null;
   readonly channelType: string | null;
   readonly userId: string | null;
+  /** When Slack was told what asks for the room, by Slack's clock, in milliseconds since the epoch. */
+  readonly askedAt: number;
 }
 
 export interface Binding {
@@ -26,6 +28,7 @@ export interface Binding {
 
 const recordSchema = z.object({
   roomId: z.string().nullable(),
+  /** No room of the thread is older, milliseconds since the epoch. */
   openedAt: z.number(),
   /** Since when Slack shows this app the thread's channel no more, milliseconds since the epoch. */
   unreachableSince: z.number().nullable().default(null),
@@ -157,10 +160,12 @@ export class Bindings {
 
   /** The thread goes on under another first message: its room is told, so that the binding can be found again. */
   async move(binding: Binding, threadTs: string, signal: AbortSignal): Promise<void> {
-    const thread: ThreadFacts = { ...binding.thread, threadTs, enterpriseId: null, channelType: null, userId: null };
+    const thread: SlackThread = { ...binding.thread, threadTs };
+    const unknown = { enterpriseId: null, channelType: null, userId: null };
+    const metadata = bootstrapMetadata({ ...thread, ...unknown }, binding.roomId);
     await this.#deps.rest.postEvent(
       binding.roomId,
-      { content: BOOTSTRAP_TEXT, messageType: 'task', metadata: bootstrapMetadata(thread, binding.roomId) },
+      { content: BOOTSTRAP_TEXT, messageType: 'task', metadata },
       { signal },
     );
     await this.#commit(slackKey(thread), binding.roomId);
@@ -259,17 +264,22 @@ export class Bindings {
     signal: AbortSignal,
   ): Promise<{ binding: Binding; isNew: boolean }> {
     const { store, rest, clock } = this.#deps;
+    // Where this machine's clock is fast, Slack's is right: what is made from here on is not older than either says.
+    const earliest = Math.min(clock.now(), facts.askedAt);
     const intent = await store.get(this.#recordKey(key));
     if (intent) {
       // An earlier try ended between its steps: what it made is looked for before another room is made.
       const { openedAt, lostRoomId } = readJson(intent.value, recordSchema);
-      for await (const found of scanRooms(rest, signal, { since: openedAt, onLimit: this.#tooManyRooms })) {
+      for await (const found of scanRooms(rest, signal, {
+        since: Math.min(openedAt, earliest),
+        onLimit: this.#tooManyRooms,
+      })) {
         if (slackKey(found.thread) !== key || found.roomId === lostRoomId) continue;
         await this.#commit(key, found.roomId);
         return { binding: { key, thread: facts, roomId: found.roomId }, isNew: false };
       }
     } else {
-      const value = toBytes({ roomId: null, openedAt: clock.now(), unreachableSince: null });
+      const value = toBytes({ roomId: null, openedAt: earliest, unreachableSince: null });
       await store.batch([{ kind: 'put', key: this.#recordKey(key), value }]);
     }
     const { id: roomId } = await rest.createChat({}, { signal });
@@ -323,7 +333,7 @@ export class Bindings {
 }
 
 /** The reference's five keys, and ours. */
-function bootstrapMetadata(facts: ThreadFacts, roomId: string): Record<string, unknown> {
+function bootstrapMetadata(facts: Omit<ThreadFacts, 'askedAt'>, roomId: string): Record<string, unknown> {
   return {
     slack_app_slug: facts.slug,
     slack_channel_id: facts.channel,

@@ -44,6 +44,7 @@ const MINUTE_MS = 60_000;
 /** How long after its minute what was dropped can surely be read. */
 const MINUTE_OVER_MS = MINUTE_MS + 5_000;
 
+/** Since when something may be missing, by Slack's clock, in milliseconds since the epoch. */
 const owedSchema = z.object({ since: z.number().nullable() });
 
 interface Seen extends Omit<MissedPlace, 'oldest'> {
@@ -65,6 +66,9 @@ export function createLookBack(deps: LookBackDeps): LookBack {
   const before = new Map<string, readonly Seen[]>();
   const nextCallAt = new Map<string, number>();
 
+  /** How far this machine's clock is before Slack's, which dates all messages. */
+  const aheadMs = (slug: string): number => installations.get(slug)?.client.clockAheadMs() ?? 0;
+
   /** Conversations of an app in which something happened in the day before the gap, newest first. */
   const seen = async (slug: string, since: number | null): Promise<readonly Seen[]> => {
     const all: Seen[] = [];
@@ -83,7 +87,7 @@ export function createLookBack(deps: LookBackDeps): LookBack {
       some.toSorted((a, b) => b.touchedAt - a.touchedAt).slice(0, most);
     const threadsOf = newest(all, MAX_THREADS);
     // How long the process was down nobody knows: it ended no earlier than the last thing that it saw.
-    const gap = since ?? threadsOf[0]?.touchedAt ?? 0;
+    const gap = since === null ? (threadsOf[0]?.touchedAt ?? 0) : since + aheadMs(slug);
     const recent = threadsOf.filter(({ touchedAt }) => touchedAt > gap - RECENT_MS);
     return newest([...recent, ...newest([...direct.values()], MAX_DIRECT)], Infinity);
   };
@@ -158,11 +162,13 @@ export function createLookBack(deps: LookBackDeps): LookBack {
       }
       const since = downSince.get(slug);
       downSince.delete(slug);
-      if (since !== undefined && clock.now() - since > OUTAGE_MS) owe(slug, since - 2 * deps.pingTimeoutMs, 0);
+      if (since === undefined || clock.now() - since <= OUTAGE_MS) return;
+      owe(slug, since - aheadMs(slug) - 2 * deps.pingTimeoutMs, 0);
     },
     dropped(slug, minute) {
-      const since = minute === null ? clock.now() - MINUTE_MS : minute * 1_000;
-      const waitMs = since + MINUTE_OVER_MS - clock.now();
+      const now = clock.now() - aheadMs(slug);
+      const since = minute === null ? now - MINUTE_MS : minute * 1_000;
+      const waitMs = since + MINUTE_OVER_MS - now;
       owe(slug, since, Math.min(Math.max(0, waitMs), MINUTE_OVER_MS));
     },
   };

@@ -140,6 +140,7 @@ export function createMessageHandler(deps: MessageDeps): MessageHandler {
             enterpriseId: delivery.enterpriseId,
             channelType: event.channelType,
             userId: message.user ?? null,
+            askedAt: Number(message.ts) * 1_000,
           },
           within,
         ),

@@ -149,7 +149,8 @@ export function createCommands(deps: CommandDeps): CommandHandler {
     if (opened.kind === 'refused') return opened.why;
     const thread = { ...place, threadTs: opened.threadTs };
     const { userId, enterpriseId } = delivery;
-    await bindings.open({ ...thread, enterpriseId, channelType: null, userId }, signal);
+    const askedAt = Number(opened.ts) * 1_000;
+    await bindings.open({ ...thread, enterpriseId, channelType: null, userId, askedAt }, signal);
     await threads.note(slackKey(thread), { ts: opened.ts, user: userId, isBot: false }, clock.now());
     return null;
   }

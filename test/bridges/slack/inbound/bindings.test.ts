@@ -4,7 +4,7 @@ import { Bindings, type ThreadFacts } from '../../../../bridges/slack/inbound/bi
 import { boundThread, scanRooms } from '../../../../bridges/slack/inbound/room-scan.js';
 import { deferred } from '../../../../src/base/async.js';
 import { GatewayError } from '../../../../src/base/errors.js';
-import { systemClock } from '../../../../src/base/clock.js';
+import { systemClock, type Clock } from '../../../../src/base/clock.js';
 import { silentLogger } from '../../../../src/base/log.js';
 import type { BandRest } from '../../../../src/platform/rest/band-rest.js';
 import { createRestClient } from '../../../../src/platform/rest/rest-client.js';
@@ -21,6 +21,7 @@ const thread = (more: Partial<ThreadFacts> = {}): ThreadFacts => ({
   enterpriseId: null,
   channelType: 'channel',
   userId: 'U1',
+  askedAt: Date.now(),
   ...more,
 });
 
@@ -31,7 +32,7 @@ const setUp = async () => {
   onTestFinished(() => dispatcher.close());
   const rest = createRestClient({ restUrl: sandbox.restUrl, apiKey: DEMO.helpdesk.apiKey, dispatcher });
   const store = createMemoryStore();
-  const open = (more: { store?: StateStore; rest?: BandRest; rescan?: boolean } = {}) =>
+  const open = (more: { store?: StateStore; rest?: BandRest; rescan?: boolean; clock?: Clock } = {}) =>
     Bindings.open({
       prefix: 'slack/x/bindings',
       clock: systemClock,
@@ -187,10 +188,17 @@ describe('Bindings', () => {
     expect(await rooms()).toBe(7);
   });
 
-  it.each(['createChat', 'postEvent'] as const)(
-    'S-075 has one bound room for a thread when %s was the last thing before a crash',
-    async (step) => {
-      const { open, rest, rooms } = await setUp();
+  it.each([
+    ['createChat', 'right', 0],
+    ['postEvent', 'right', 0],
+    ['createChat', 'an hour fast', 3_600_000],
+    ['postEvent', 'an hour fast', 3_600_000],
+  ] as const)(
+    'S-075 has one bound room for a thread when %s was the last thing before a crash, by a clock that is %s',
+    async (step, _how, aheadMs) => {
+      const { rest, rooms, ...lab } = await setUp();
+      const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+      const open = (more: { rest?: BandRest } = {}) => lab.open({ clock, ...more });
       const crashing: BandRest = {
         ...rest,
         [step]: async (...args: unknown[]) => {

@@ -19,6 +19,8 @@ function setUp(options: {
   readonly threads: readonly { readonly channel: string; readonly threadTs: string; lastTs: string; at?: number }[];
   readonly answer: (method: string, args: Record<string, unknown>) => Page | GatewayError;
   readonly mode?: 'auto' | 'on';
+  /** How fast this machine's clock is. */
+  readonly clockAheadMs?: number;
 }) {
   const clock = createManualClock();
   const calls: { method: string; args: Record<string, unknown>; at: number }[] = [];
@@ -33,7 +35,11 @@ function setUp(options: {
       response_metadata: { next_cursor: answer.next ?? '' },
     });
   };
-  const installation = { app: { slug: 'main' }, identity: { botUserId: 'UB', teamId: 'T1' }, client: { call } };
+  const installation = {
+    app: { slug: 'main' },
+    identity: { botUserId: 'UB', teamId: 'T1' },
+    client: { call, clockAheadMs: () => options.clockAheadMs ?? 0 },
+  };
   const stop = new AbortController();
   const threads = options.threads.map((thread) => ({ ...thread, key: `${thread.channel}:${thread.threadTs}` }));
   const lookBack = createLookBack({
@@ -134,6 +140,49 @@ describe('looking back', () => {
     await pass(2_000);
     expect(taken).toEqual(['missed', 'came by itself']);
   });
+
+  it.each([
+    ['right', 0],
+    ['an hour fast', 3_600_000],
+    ['an hour slow', -3_600_000],
+  ])('S-195 after an outage looks from when it began, by Slack’s clock, where its own is %s', async (_how, ahead) => {
+    const { lookBack, calls, threads, clock, pass } = setUp({
+      threads: [{ channel: 'C1', threadTs: '1.0', lastTs: '1.1' }],
+      clockAheadMs: ahead,
+      answer: () => ({ messages: [] }),
+    });
+    const slackTs = () => ((clock.now() - ahead) / 1_000).toFixed(6);
+    const before = slackTs();
+    await pass(60_000);
+    lookBack.noteConnections('main', 0);
+    const began = slackTs();
+    await pass(60_000);
+    lookBack.noteConnections('main', 1);
+    // What comes at once is newer than what is missing.
+    threads[0]!.lastTs = slackTs();
+    await pass(5_000);
+    expect(calls).toHaveLength(1);
+    const oldest = String(calls[0]!.args['oldest']);
+    expect(oldest < began && oldest >= before).toBe(true);
+  });
+
+  it.each([
+    ['right', 0],
+    ['an hour fast', 3_600_000],
+  ])(
+    'S-195 looks at a minute of dropped events once it is over at Slack, where its own clock is %s',
+    async (_, ahead) => {
+      const { lookBack, calls, clock, pass } = setUp({
+        threads: [{ channel: 'C1', threadTs: '1.0', lastTs: '1.1' }],
+        clockAheadMs: ahead,
+        answer: () => ({ messages: [] }),
+      });
+      const minute = (clock.now() - ahead) / 1_000 - 10;
+      lookBack.dropped('main', minute);
+      await pass(80_000);
+      expect(calls.map(({ at }) => Math.round((at - ahead) / 1_000 - minute))).toEqual([65]);
+    },
+  );
 
   it('S-195 a page that Slack puts off or fails to show is asked for again, and costs no other conversation', async () => {
     const failures = [limited(5), new GatewayError('SLACK_UNAVAILABLE'), new GatewayError('SLACK_TIMEOUT')];
