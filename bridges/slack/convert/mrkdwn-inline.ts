@@ -1,4 +1,5 @@
 import type { PhrasingContent } from 'mdast';
+import { isOtherUrl } from './honest-links.js';
 import {
   isMentionUrl,
   liveMention,
@@ -211,9 +212,6 @@ function linkLine(url: string, rawLabel: string, context: InlineContext): Line {
 
 const encodeTarget = (target: string): string =>
   target.replace(/[|<>\s\u0000-\u001f]/g, (char) => encodeURIComponent(char));
-
-/** A label that names another place than the link leads to. */
-export const isOtherUrl = (label: string, target: string): boolean => /^https?:\/\//i.test(label) && label !== target;
 
 function wrapLines(
   marker: Marker,

@@ -8,14 +8,10 @@ import {
   visibleName,
   type MentionPolicy,
 } from './mentions.js';
-import { isOtherUrl } from './mrkdwn-inline.js';
-import { codeRanges } from './code-ranges.js';
+import { honestLinks, INLINE_LINK } from './honest-links.js';
 import { cleanText, ZWSP } from './text.js';
 
 const MOST_PASSES = 8;
-const INLINE_LINK =
-  /\[((?:[^\][\\\n]|\\.){0,500})\]\([ \t]*<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,1000}\)[^\s<>()]{0,1000})?)>?(?:[ \t]+"[^"\n]{0,1000}")?[ \t]*\)/g;
-const SLACK_LINK = /(?<!\]\(|\]: )<(https?:[^\s<>|]+)\|([^<>\n]*)>/g;
 const ANY_OPENER = /<(?=[@!#])/g;
 
 /**
@@ -50,27 +46,4 @@ function mentionLinks(text: string, policy: MentionPolicy): string {
     const mention = mentionFromUrl(url, label);
     return mention ? (liveMention(mention, policy) ?? visibleName(mention)) : label;
   });
-}
-
-/** A link whose label is another address becomes the bare address. */
-function honestLinks(text: string): string {
-  if (!/[[|]https?:/i.test(text)) return text;
-  const inCode = codeRanges(text);
-  const outside =
-    (form: (label: string, url: string) => string | null) =>
-    (whole: string, first: string, second: string, offset: number) => {
-      if (inCode(offset)) return whole;
-      return form(first, second) ?? whole;
-    };
-  const masked = (label: string, url: string) =>
-    /^https?:/i.test(url) && isOtherUrl(label.trim(), url) ? `<${url}>` : null;
-  // Changing one kind of link moves the code behind it, so the ranges are asked for again.
-  const first = text.replace(
-    SLACK_LINK,
-    outside((url, label) => masked(label, url)),
-  );
-  const inCodeNow = first === text ? inCode : codeRanges(first);
-  return first.replace(INLINE_LINK, (whole: string, label: string, url: string, offset: number) =>
-    inCodeNow(offset) ? whole : (masked(label, url) ?? whole),
-  );
 }

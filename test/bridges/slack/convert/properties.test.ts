@@ -141,6 +141,44 @@ describe('conversion, whatever the input', () => {
     expect(unexpected(renderMarkdown('<!he\u0000re> <!<!here>here> <@U9<!date^1^x| >99ZZZ>', NO_MENTIONS))).toEqual([]);
   });
 
+  it.each([
+    '[https://bank.test](https://pay.test)',
+    '[ https://bank.test ](https://pay.test)',
+    '[HTTPS://bank.test/a](<https://pay.test>)',
+    '[*https://bank.test*](https://pay.test)',
+    '[`https://bank.test`](https://pay.test "a title")',
+    '[ht*t*ps&#58;//bank.test](https://pay.test)',
+    '[https:\\/\\/bank.test](https://pay.test)',
+    '[\u200bhttps://bank.test.](https://pay.test)',
+    '[(https://bank.test)](https://pay.test)',
+    '[https://bank.test\n](https://pay.test)',
+    '[https://bank.test](mailto:me@pay.test)',
+    '![https://bank.test](https://pay.test)',
+    '[![https://bank.test](https://pay.test/a.png)](https://pay.test)',
+    '<https://pay.test|https://bank.test>',
+    '[https://bank.test][1]\n\n[1]: https://pay.test',
+    '[*https://bank.test*][]\n\n[*https://bank.test*]: https://pay.test',
+    '[https://bank.test]\n\n[HTTPS://bank.test]: <https://pay.test>',
+    '> - [https://bank.test](https://pay.test)',
+  ])('SLK-03 no link claims to lead elsewhere than it does: %j', (source) => {
+    for (const text of [markdownToMrkdwn(source, NO_MENTIONS), renderMarkdown(source, NO_MENTIONS)]) {
+      expect(text).toMatch(/<(?:https:\/\/|mailto:me@)pay\.test[^|]*>/);
+      const [visible] = text.split('\n\n[');
+      expect(visible).not.toContain('bank.test');
+    }
+  });
+
+  it.each([
+    '[https://pay.test](https://pay.test)',
+    '[**the docs**](https://pay.test/a_(b))',
+    '[see https://bank.test](https://pay.test)',
+    '`[https://bank.test](https://pay.test)`',
+    '[a][1]\n\n[1]: https://pay.test',
+    '[https://bank.test] stands alone',
+  ])('leaves alone what claims nothing: %j', (source) => {
+    expect(renderMarkdown(source, NO_MENTIONS)).toBe(source);
+  });
+
   it('S-118 arbitrary text yields no unescaped sign but those of links and mentions', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (source) => {
