@@ -84,7 +84,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
     follow(open, {
       bufferBytes: options.stream.bufferBytes,
       endWhenInterrupted,
-      signal: call.signal,
+      caller: call.caller,
       onCut: call.cut,
     });
 
@@ -102,7 +102,7 @@ export function createHandler(deps: HandlerDeps): A2ARequestHandler {
       noting(context, async (call) => {
         const taskId = await send(params, call);
         const open = params.configuration?.returnImmediately ? null : openTask(taskId);
-        const task = open ? await settled(open, call.signal) : await current(taskId, call);
+        const task = open ? await settled(open, call.caller) : await current(taskId, call);
         return toSdkTask(task, params.configuration?.historyLength);
       }),
 

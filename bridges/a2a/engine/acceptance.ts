@@ -3,10 +3,10 @@ import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import { refusal, taskEnded, taskUnknown } from '../errors.js';
 import type { PublishedPeer } from '../peers/directory.js';
 import { isInterrupted, isTerminal, type Message } from '../wire.js';
+import type { FoundTask } from './book.js';
 import type { Context } from './contexts.js';
 import type { EngineCore } from './core.js';
 import { removeFromLane } from './lanes.js';
-import type { TaskView } from './log.js';
 import type { TaskRow } from './records.js';
 import { claimPuts, findRepeat, fingerprintOf, type Claim, type Repeat } from './repeats.js';
 import { settleDoubt } from './restore.js';
@@ -19,11 +19,6 @@ export interface SendRequest {
   readonly peer: PublishedPeer;
   /** In the 1.0 form, checked; `taskId` continues a task. */
   readonly message: Message;
-}
-
-export interface FoundTask {
-  readonly row: TaskRow;
-  readonly view: TaskView;
 }
 
 const RETRY_AFTER_MS = 5_000;
@@ -167,7 +162,7 @@ export class Acceptance {
     this.#requireBand();
     const { keys, options } = this.#core.deps;
     const stored: Message = { ...message, taskId, contextId: found.row.contextId };
-    const lane = this.#core.laneOf(found.row);
+    const lane = this.#core.laneOf(found);
     const now = this.#core.now();
     const after = await this.#core
       .change(taskId, (task) => {
@@ -186,7 +181,7 @@ export class Acceptance {
     if (!after) throw taskEnded((await this.read(owner, peer.id, taskId)).row.state);
     this.#core.trace(taskId);
     this.#core.deps.log.info(
-      { requestId, ...this.#core.idsOf(after.row), messageId: message.messageId, ...traceIds() },
+      { requestId, ...this.#core.idsOf(after), messageId: message.messageId, ...traceIds() },
       'a2a follow-up accepted',
     );
     if (lane) {

@@ -3,7 +3,7 @@ import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from '../../../src/store/port.js';
 import { isTerminal, type StreamEvent, type TaskState } from '../wire.js';
 import { emptyView, fold, streamEvent, type LogEvent, type TaskView } from './log.js';
-import { logRecordSchema, MARK, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
+import { contextKeyOf, logRecordSchema, MARK, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
 
 /** Sees the events of one open task in order, from the moment it was added. */
 export interface Watcher {
@@ -17,8 +17,13 @@ export interface Watcher {
 export interface OpenTask {
   row: TaskRow;
   readonly view: TaskView;
+  /** Of its context. */
+  readonly contextKey: string;
   readonly watchers: Set<Watcher>;
 }
+
+/** A task as it stands, open or ended. */
+export type FoundTask = Readonly<Pick<OpenTask, 'row' | 'view' | 'contextKey'>>;
 
 /** What one step adds to a task. */
 export interface Change {
@@ -29,6 +34,8 @@ export interface Change {
 }
 
 interface Held extends OpenTask {
+  /** Where its owner's list stands in the store. */
+  readonly listOf: string;
   revision: number;
   /** A failed write may have reached the disk: the record is read again before the next step. */
   doubtful: boolean;
@@ -92,14 +99,15 @@ export class TaskBook {
     const view = emptyView(row.id, row.contextId);
     for (const event of events) fold(view, event);
     const stored: TaskRow = { ...row, seq: 1 };
+    const listOf = this.#keys.listOf(row.owner, row.peerId);
     const revision = await this.#store.batch([
       { kind: 'put', key: this.#keys.task(row.id), value: JSON.stringify(stored), ifRevision: null },
       { kind: 'put', key: this.#keys.log(row.id, 0), value: JSON.stringify(events) },
       { kind: 'put', key: this.#keys.open(row.id), value: MARK },
-      { kind: 'put', key: this.#listedKey(stored), value: this.#listedValue(stored) },
+      { kind: 'put', key: this.#listedKey(listOf, stored), value: this.#listedValue(stored) },
       ...also,
     ]);
-    return this.#hold(stored, view, revision);
+    return this.#hold(stored, view, revision, listOf);
   }
 
   /**
@@ -118,13 +126,14 @@ export class TaskBook {
   }
 
   /** The task, open or ended, or null. */
-  async read(id: string): Promise<{ row: TaskRow; view: TaskView } | null> {
+  async read(id: string): Promise<FoundTask | null> {
     const held = this.#open.get(id);
     if (held) return held;
     const stored = await this.#store.get(this.#keys.task(id));
     if (!stored) return null;
     const row = readJson(stored.value, taskRowSchema);
-    return { row, view: await this.#fold(row, 0, emptyView(row.id, row.contextId)) };
+    const view = await this.#fold(row, 0, emptyView(row.id, row.contextId));
+    return { row, view, contextKey: contextKeyOf(row.owner, row.contextId) };
   }
 
   /** Brings the open tasks of an earlier run into memory. */
@@ -158,7 +167,7 @@ export class TaskBook {
     const logs = await this.#logRecords(row.id, 0);
     await this.#store.batch([
       { kind: 'delete', key: endedKey },
-      { kind: 'delete', key: this.#listedKey(row) },
+      { kind: 'delete', key: this.#listedKey(this.#keys.listOf(row.owner, row.peerId), row) },
       { kind: 'delete', key: this.#keys.task(row.id) },
       ...logs.map(({ key }): StoreChange => ({ kind: 'delete', key })),
     ]);
@@ -178,9 +187,9 @@ export class TaskBook {
     if (events.length > 0) {
       puts.push({ kind: 'put', key: this.#keys.log(after.id, before.seq), value: JSON.stringify(events) });
     }
-    if (after.stateAt !== before.stateAt) puts.push({ kind: 'delete', key: this.#listedKey(before) });
+    if (after.stateAt !== before.stateAt) puts.push({ kind: 'delete', key: this.#listedKey(held.listOf, before) });
     if (after.stateAt !== before.stateAt || after.state !== before.state) {
-      puts.push({ kind: 'put', key: this.#listedKey(after), value: this.#listedValue(after) });
+      puts.push({ kind: 'put', key: this.#listedKey(held.listOf, after), value: this.#listedValue(after) });
     }
     if (isTerminal(after.state)) {
       puts.push({ kind: 'put', key: this.#keys.ended(after.lastEventAt, after.id), value: MARK });
@@ -234,8 +243,17 @@ export class TaskBook {
     this.#onReread(held);
   }
 
-  #hold(row: TaskRow, view: TaskView, revision: number): OpenTask {
-    const held: Held = { row, view, watchers: new Set(), revision, doubtful: false, tail: Promise.resolve() };
+  #hold(row: TaskRow, view: TaskView, revision: number, listOf = this.#keys.listOf(row.owner, row.peerId)): OpenTask {
+    const held: Held = {
+      row,
+      view,
+      contextKey: contextKeyOf(row.owner, row.contextId),
+      watchers: new Set(),
+      listOf,
+      revision,
+      doubtful: false,
+      tail: Promise.resolve(),
+    };
     this.#open.set(row.id, held);
     this.#count(row.state, 1);
     this.#byOwner.set(row.owner, this.openCountOf(row.owner) + 1);
@@ -273,8 +291,8 @@ export class TaskBook {
     }
   }
 
-  #listedKey(row: TaskRow): string {
-    return this.#keys.listed(row.owner, row.peerId, row.stateAt, row.id);
+  #listedKey(listOf: string, row: TaskRow): string {
+    return this.#keys.listed(listOf, row.stateAt, row.id);
   }
 
   #listedValue(row: TaskRow): string {

@@ -13,14 +13,14 @@ import { toBandText } from '../convert/to-band.js';
 import type { PublishedPeer } from '../peers/directory.js';
 import { conversationOf, type A2AOptions, type ConversationSettings } from '../settings.js';
 import { isInterrupted, isTerminal, type Message } from '../wire.js';
-import { TaskBook, type Change, type OpenTask } from './book.js';
+import { TaskBook, type Change, type FoundTask, type OpenTask } from './book.js';
 import { Completion } from './completion.js';
 import { Contexts, type Context } from './contexts.js';
 import { DeliveryStates } from './delivery.js';
 import { stateLabel, TaskFigures } from './figures.js';
 import { Lanes, removeFromLane, tasksOf, type Lane } from './lanes.js';
 import type { Reason } from './reasons.js';
-import { contextKeyOf, type RecordKeys, type TaskRow } from './records.js';
+import type { RecordKeys, TaskRow } from './records.js';
 import { completion, failure, parking } from './steps.js';
 import { TaskTimers } from './timers.js';
 
@@ -123,8 +123,7 @@ export class EngineCore {
         this.later(() => this.fail(taskId, 'PEER_FAILED'));
       },
       find: (taskId) => this.book.find(taskId),
-      taken: ({ row }, replyId) =>
-        this.lanes.find(contextKeyOf(row.owner, row.contextId), row.peerId)?.record.taken.includes(replyId) ?? true,
+      taken: (task, replyId) => this.laneOf(task)?.record.taken.includes(replyId) ?? true,
     });
   }
 
@@ -134,7 +133,7 @@ export class EngineCore {
     await this.durably(() =>
       this.change(taskId, (task) => {
         const change = completion(task, this.now());
-        const lane = this.laneOf(task.row);
+        const lane = this.laneOf(task);
         return change && lane && owing ? this.withDebt(lane, task, change) : change;
       }),
     );
@@ -149,7 +148,7 @@ export class EngineCore {
     const { newId } = this.deps;
     await this.durably(() =>
       this.change(taskId, (task) => {
-        const lane = this.laneOf(task.row);
+        const lane = this.laneOf(task);
         const unposted = task.row.posted === 0 && !(standing ?? this.#mayStand(lane, task.row));
         const change = failure(task, { reason, unposted }, newId, this.now());
         // A room that is closed answers nothing.
@@ -184,7 +183,7 @@ export class EngineCore {
     const parked = await this.durably(() =>
       this.change(taskId, (open) => parking(open, name, this.deps.newId, this.now())),
     );
-    if (parked) this.deps.log.info({ ...this.idsOf(parked.row), reason: 'WAITING_FOR_BAND' }, 'a2a task parked');
+    if (parked) this.deps.log.info({ ...this.idsOf(parked), reason: 'WAITING_FOR_BAND' }, 'a2a task parked');
   }
 
   armSilence({ row }: OpenTask, { responseTimeoutMs }: ConversationSettings, elapsedMs = 0): void {
@@ -212,13 +211,13 @@ export class EngineCore {
   /** Gives a task its place in its lane, and its timers, after a step. */
   #arrange(task: OpenTask): void {
     const { row } = task;
-    const lane = this.laneOf(row);
+    const lane = this.laneOf(task);
     if (isTerminal(row.state)) {
       this.#forget(row.id);
       this.figures.ended(row, this.now());
       const { status, statusMetadata } = task.view;
       const reason = status.message?.metadata?.['band_reason'] ?? statusMetadata?.['band_reason'];
-      this.deps.log.info({ ...this.idsOf(row), state: stateLabel(row.state), reason }, 'a2a task ended');
+      this.deps.log.info({ ...this.idsOf(task), state: stateLabel(row.state), reason }, 'a2a task ended');
       if (lane) {
         removeFromLane(lane, row.id);
         this.kick(lane);
@@ -243,7 +242,7 @@ export class EngineCore {
   #caughtUp(task: OpenTask): void {
     this.#arrange(task);
     const { row } = task;
-    const lane = this.laneOf(row);
+    const lane = this.laneOf(task);
     if (row.state !== 'TASK_STATE_WORKING' || !lane || this.stopping) return;
     const settings = this.settingsOf(row.peerId);
     this.armSilence(task, settings);
@@ -257,8 +256,9 @@ export class EngineCore {
   }
 
   /** What joins the lines of the log that belong to one task. */
-  idsOf({ id, contextId, owner, peerId }: TaskRow): Record<string, string | null> {
-    const roomId = this.lanes.find(contextKeyOf(owner, contextId), peerId)?.context.record.roomId ?? null;
+  idsOf(task: FoundTask): Record<string, string | null> {
+    const { id, contextId, owner, peerId } = task.row;
+    const roomId = this.laneOf(task)?.context.record.roomId ?? null;
     return { taskId: id, contextId, peer: peerId, principal: owner, roomId };
   }
 
@@ -298,8 +298,8 @@ export class EngineCore {
     return !this.fresh.has(id) || (inFlight !== null && pending.includes(inFlight));
   }
 
-  laneOf(row: TaskRow): Lane | null {
-    return this.lanes.find(contextKeyOf(row.owner, row.contextId), row.peerId);
+  laneOf({ contextKey, row }: FoundTask): Lane | null {
+    return this.lanes.find(contextKey, row.peerId);
   }
 
   settingsOf(peerId: string): ConversationSettings {

@@ -1,8 +1,8 @@
 import { withDeadline } from '../../../src/base/async.js';
 import { GatewayError } from '../../../src/base/errors.js';
 import { refusal } from '../errors.js';
-import { Acceptance, type FoundTask, type SendRequest } from './acceptance.js';
-import type { TaskBook } from './book.js';
+import { Acceptance, type SendRequest } from './acceptance.js';
+import type { FoundTask, TaskBook } from './book.js';
 import { EngineCore, type EngineDeps } from './core.js';
 import { LaneWorker } from './lane-worker.js';
 import type { Lane } from './lanes.js';
@@ -92,7 +92,7 @@ export class TaskEngine {
   /** @throws {GatewayError} `A2A_TASK_UNKNOWN`; `A2A_NOT_CANCELABLE` when it has ended */
   async cancel(owner: string, peerId: string, taskId: string): Promise<FoundTask> {
     const found = await this.read(owner, peerId, taskId);
-    const lane = this.#core.laneOf(found.row);
+    const lane = this.#core.laneOf(found);
     const after = await this.#core
       .change(taskId, (task) => {
         const change = cancellation(task, this.#core.now());

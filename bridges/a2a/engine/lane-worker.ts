@@ -112,7 +112,7 @@ export class LaneWorker {
     } catch (error) {
       if (this.#core.work.signal.aborted || !(error instanceof TaskFailure)) throw error;
       this.#core.deps.log[error.reason === 'INTERNAL' ? 'error' : 'warn'](
-        { err: error.cause, ...this.#core.idsOf(task.row), roomId, messageId, reason: error.reason },
+        { err: error.cause, ...this.#core.idsOf(task), roomId, messageId, reason: error.reason },
         'a request could not be put into its room',
       );
       await this.#core.fail(id, error.reason, error instanceof UncertainPost);

@@ -129,8 +129,7 @@ export function recordKeys(prefix: string) {
     open: (id: string) => `${prefix}o/${id}`,
     allOpen: `${prefix}o/`,
     /** Newest first; ties by id. */
-    listed: (owner: string, peerId: string, at: number, id: string) =>
-      `${prefix}x/${digest(owner)}/${peerId}/${pad(NEWEST - at, TIME_DIGITS)}/${id}`,
+    listed: (listOf: string, at: number, id: string) => `${listOf}${pad(NEWEST - at, TIME_DIGITS)}/${id}`,
     listOf: (owner: string, peerId: string) => `${prefix}x/${digest(owner)}/${peerId}/`,
     ended: (at: number, id: string) => `${prefix}d/${pad(at, TIME_DIGITS)}/${id}`,
     endedBefore: (at: number) => ({ from: `${prefix}d/`, to: `${prefix}d/${pad(Math.max(0, at), TIME_DIGITS)}` }),

@@ -66,7 +66,7 @@ export class Replies {
         return;
       }
       this.#core.deps.log.info(
-        { ...this.#core.idsOf(after.row), bandMessageId: reply.id, state: stateLabel(after.row.state) },
+        { ...this.#core.idsOf(after), bandMessageId: reply.id, state: stateLabel(after.row.state) },
         'a2a reply taken',
       );
       if (after.row.state !== 'TASK_STATE_WORKING') return;

@@ -46,9 +46,9 @@ export function settleDoubt(core: EngineCore, taskId: string, error: unknown): v
   core.later(async () => {
     await core.durably(() => adopt(core, taskId));
     await core.durably(() => core.change(taskId, () => null));
-    const row = core.book.find(taskId)?.row;
-    const lane = row && core.laneOf(row);
-    if (!row || !lane || row.pending.length === 0) return;
+    const task = core.book.find(taskId);
+    const lane = task && core.laneOf(task);
+    if (!lane || task.row.pending.length === 0) return;
     if (lane.running !== taskId && !lane.queue.includes(taskId)) {
       removeFromLane(lane, taskId);
       lane.queue.push(taskId);

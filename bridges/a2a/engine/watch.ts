@@ -1,5 +1,6 @@
 import { deferred } from '../../../src/base/async.js';
 import { GatewayError } from '../../../src/base/errors.js';
+import type { Caller } from '../call.js';
 import { isTerminal, type StreamEvent, type Task } from '../wire.js';
 import type { OpenTask, Watcher } from './book.js';
 import { snapshot } from './log.js';
@@ -10,8 +11,8 @@ export interface FollowOptions {
   readonly bufferBytes: number;
   /** End after an interrupted status too, as a sending stream does. */
   readonly endWhenInterrupted: boolean;
-  /** Ends the stream without an error: the reader left, or the stream has grown too old. */
-  readonly signal: AbortSignal;
+  /** Ends the stream without an error once it is gone: it left, or the stream has grown too old. */
+  readonly caller: Caller;
   /** The reader fell too far behind; what it does not take cannot hold the stream up. */
   onCut(): void;
 }
@@ -48,14 +49,13 @@ export function follow(open: OpenTask, options: FollowOptions): AsyncGenerator<S
       wake.resolve();
     },
   };
-  const stopped = (): void => {
-    wake.resolve();
-  };
   if (!done(open.row.state)) open.watchers.add(watcher);
-  options.signal.addEventListener('abort', stopped, { once: true });
+  const stay = options.caller.onGone(() => {
+    wake.resolve();
+  });
   const release = (): void => {
     open.watchers.delete(watcher);
-    options.signal.removeEventListener('abort', stopped);
+    stay();
   };
 
   async function* events(): AsyncGenerator<StreamEvent, void, undefined> {
@@ -63,7 +63,7 @@ export function follow(open: OpenTask, options: FollowOptions): AsyncGenerator<S
       yield first;
       if (done(first.task.status.state)) return;
       for (;;) {
-        if (options.signal.aborted) return;
+        if (options.caller.gone) return;
         if (cut) throw new GatewayError('A2A_STREAM_CUT');
         const next = queue.shift();
         if (next) {
@@ -91,9 +91,9 @@ export function follow(open: OpenTask, options: FollowOptions): AsyncGenerator<S
   return generator;
 }
 
-/** Waits until the task is terminal or interrupted; resolves at once when it is, and when `signal` aborts. */
-export async function settled(open: OpenTask, signal: AbortSignal): Promise<Task> {
-  if (!isSettled(open.row.state) && !signal.aborted) {
+/** Waits until the task is terminal or interrupted, or the caller is gone; resolves at once when that is so. */
+export async function settled(open: OpenTask, caller: Caller): Promise<Task> {
+  if (!isSettled(open.row.state) && !caller.gone) {
     const over = deferred();
     const finish = (): void => {
       over.resolve();
@@ -105,9 +105,9 @@ export async function settled(open: OpenTask, signal: AbortSignal): Promise<Task
       onEnd: finish,
     };
     open.watchers.add(watcher);
-    signal.addEventListener('abort', finish, { once: true });
+    const stay = caller.onGone(finish);
     await over.promise;
-    signal.removeEventListener('abort', finish);
+    stay();
     open.watchers.delete(watcher);
   }
   return snapshot(open.view);

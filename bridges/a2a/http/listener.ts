@@ -1,12 +1,12 @@
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
-import { childSignal, type Background } from '../../../src/base/async.js';
+import { onAbort, type Background } from '../../../src/base/async.js';
 import type { Clock } from '../../../src/base/clock.js';
 import { GatewayError, isGatewayError } from '../../../src/base/errors.js';
 import type { HttpListener } from '../../../src/base/http-mount.js';
 import type { Logger } from '../../../src/base/log.js';
 import type { Metrics } from '../../../src/base/metrics.js';
 import { ANONYMOUS, mayUse, type Authenticator, type Principal, type Scope } from '../auth/principals.js';
-import type { Call } from '../call.js';
+import { Caller, type Call } from '../call.js';
 import { refusal, restErrorBody, rpcErrorBody, toWireError } from '../errors.js';
 import { activeExtensions, extensionsHeader, LIMITS_EXTENSION } from '../extensions.js';
 import type { Method, RequestSchemas } from '../parse.js';
@@ -93,6 +93,11 @@ export function createListener(deps: ListenerDeps): HttpListener {
     'transport',
     'outcome',
   ]);
+
+  const callers = new Set<Caller>();
+  onAbort(deps.stopping, () => {
+    for (const caller of callers) caller.leave();
+  });
 
   return (request, response) => {
     const { pathname, query } = targetOf(request.url ?? '/');
@@ -225,15 +230,17 @@ export function createListener(deps: ListenerDeps): HttpListener {
     const { response } = exchange;
     requireScope(principal, method);
     const release = STREAMS.has(method) ? slots.take(principal.id) : null;
-    using caller = childSignal(deps.stopping);
+    const caller = new Caller();
+    if (deps.stopping.aborted) caller.leave();
     const onClose = (): void => {
-      caller.abort();
+      caller.leave();
     };
     response.once('close', onClose);
     const letGo = STREAMS.has(method) ? null : patience(exchange, onClose);
     const active = activeExtensions(exchange.request, deps.cards.context('').extendedCard ? [LIMITS_EXTENSION] : []);
     if (active.length > 0) response.setHeader(extensionsHeader(dialect), active.join(', '));
     let outcome = 'error';
+    callers.add(caller);
     try {
       const answer = await run({
         requestId: exchange.origin.requestId,
@@ -242,7 +249,7 @@ export function createListener(deps: ListenerDeps): HttpListener {
         peer: resolved.kind === 'served' ? resolved.peer : null,
         dialect,
         baseUrl: deps.baseUrl(exchange.origin.forwardedUrl),
-        signal: caller.signal,
+        caller,
         cut: () => {
           slots.cut();
           response.destroy();
@@ -262,6 +269,7 @@ export function createListener(deps: ListenerDeps): HttpListener {
       }
       outcome = 'ok';
     } finally {
+      callers.delete(caller);
       response.off('close', onClose);
       letGo?.();
       release?.();
