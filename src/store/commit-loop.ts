@@ -98,7 +98,7 @@ export class CommitLoop {
     const operations: LevelOperation[] = [];
     let revision = this.#revision;
     try {
-      const revisions = await this.#revisionsWished(level, group);
+      const revisions = this.#revisionsWished(level, group);
       const revisionOf = (key: StoreKey) => revisions.get(key) ?? null;
       // Most groups make no condition: then no key is looked up, which saves the hash of each.
       const areWished = revisions.size > 0;
@@ -134,18 +134,15 @@ export class CommitLoop {
   }
 
   /** The present revision of every key that some batch of the group makes a condition of. */
-  async #revisionsWished(level: Level, group: readonly Waiting[]): Promise<Map<StoreKey, number | null>> {
+  #revisionsWished(level: Level, group: readonly Waiting[]): Map<StoreKey, number | null> {
     const revisions = new Map<StoreKey, number | null>();
     for (const { changes } of group) {
-      for (const change of changes) if (change.ifRevision !== undefined) revisions.set(change.key, null);
+      for (const { key, ifRevision } of changes) {
+        if (ifRevision === undefined || revisions.has(key)) continue;
+        const stored = level.getNow(DATA + key);
+        revisions.set(key, stored === undefined ? null : decodeRevision(stored));
+      }
     }
-    if (revisions.size === 0) return revisions;
-    const keys = [...revisions.keys()];
-    const stored = await level.getMany(keys.map((key) => DATA + key));
-    keys.forEach((key, index) => {
-      const bytes = stored[index];
-      if (bytes !== undefined) revisions.set(key, decodeRevision(bytes));
-    });
     return revisions;
   }
 

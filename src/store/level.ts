@@ -7,7 +7,11 @@ export type LevelOperation =
 /** What the store asks of a LevelDB folder; the port through which tests make the disk fail. */
 export interface Level {
   get(key: string): Promise<Uint8Array | undefined>;
-  getMany(keys: string[]): Promise<(Uint8Array | undefined)[]>;
+  /**
+   * Reads in place instead of in another thread, which for a key that was read or written a moment ago, or that is nowhere,
+   * takes a few microseconds instead of fifty: both are answered from memory.
+   */
+  getNow(key: string): Uint8Array | undefined;
   entries(range: { gte: string; lt?: string; reverse?: boolean; limit?: number }): AsyncIterable<[string, Uint8Array]>;
   /** Writes all operations as one and syncs the disk. */
   write(operations: readonly LevelOperation[]): Promise<void>;
@@ -21,7 +25,7 @@ export const openClassicLevel: OpenLevel = async (folder) => {
   await level.open();
   return {
     get: (key) => level.get(key),
-    getMany: (keys) => level.getMany(keys),
+    getNow: (key) => level.getSync(key),
     entries: (range) => level.iterator({ ...range, fillCache: false }),
     // A chained batch costs a quarter of an array batch per operation.
     async write(operations) {
