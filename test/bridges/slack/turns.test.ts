@@ -1,5 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { GatewayError } from '../../../src/base/errors.js';
 import { DEMO, startSandbox } from '../../../src/sandbox/index.js';
+import { createMemoryStore } from '../../../src/store/memory.js';
 import { startAcme } from '../../support/slack/acme.js';
 import { startBridge, say, type BridgeLab } from '../../support/slack/bridge-lab.js';
 import { callRest } from '../../support/rest-call.js';
@@ -86,6 +88,42 @@ describe('a turn', () => {
     expect(reads()).toBe(before + 1);
     expect(last()[0]).toBe('user: root, corrected');
   });
+
+  it.each(['a delivery was refused', 'no connection was open', 'Slack dropped events'] as const)(
+    'S-077 the past of a thread in use is read anew after %s, so that it holds what never came',
+    async (why) => {
+      const transport = why === 'no connection was open' ? 'socket' : 'http';
+      const store = createMemoryStore();
+      const lab = await startBridge({ store, transport, settings: { socket: { connections: 1 } } });
+      const root = lab.bob.says('#general', 'root');
+      lab.alice.replies(root, '@gateway one');
+      await lab.answered(root);
+      lab.alice.replies(root, 'two');
+      await lab.answered(root, 2);
+      await lab.idle();
+      lab.slack.events.hold = [];
+      lab.bob.replies(root, 'never came');
+      lab.slack.events.hold = null;
+      if (why === 'a delivery was refused') {
+        const batch = store.batch.bind(store);
+        store.batch = () => Promise.reject(new GatewayError('STORE_TRIPPED'));
+        lab.bob.says('#rooms', 'of something else');
+        await lab.slack.until(() => lab.slack.deliveries().at(-1)!.attempts[0]?.outcome === '503');
+        store.batch = batch;
+      } else if (why === 'no connection was open') {
+        const [socket] = lab.slack.sockets.open(lab.app);
+        lab.slack.sockets.sever(socket!);
+        await lab.slack.until(() => lab.slack.sockets.open(lab.app).some((one) => one !== socket && one.saidHello));
+      } else {
+        const dropped = { type: 'app_rate_limited', team_id: lab.team.id, minute_rate_limited: 1 };
+        const told = lab.slack.deliverRaw(lab.app, dropped);
+        await lab.slack.until(() => told?.state === 'acked');
+      }
+      lab.alice.replies(root, 'three');
+      await lab.slack.until(() => lab.heard.includes('three'));
+      expect(lab.turns.at(-1)!.history.raw.map(({ content }) => content)).toContain('never came');
+    },
+  );
 
   it('S-085 what the person wrote stands in the room as a thought before the brain begins', async () => {
     const before: number[] = [];

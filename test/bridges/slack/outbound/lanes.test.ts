@@ -215,10 +215,13 @@ describe('the lanes of the outbox', () => {
     await out.idle();
     const calls = slack.calls('chat.postMessage');
     expect(calls).toHaveLength(200);
+    const one = { channel: general.id, thread: root.ts, token: botToken, team: team.id };
+    const two = { channel: lobby.id, thread: said.ts, token: 'xoxb-test-team-two', team: other.id };
     for (const { args, token, team: calledTeam } of calls) {
-      const first = args['channel'] === general.id;
-      expect([token, calledTeam]).toEqual(first ? [botToken, team.id] : ['xoxb-test-team-two', other.id]);
+      const at = { channel: args['channel'], thread: args['thread_ts'], token, team: calledTeam };
+      expect(at).toEqual(String(args['text']).startsWith('one') ? one : two);
     }
+    expect(new Set(calls.map(({ args }) => args['text'])).size).toBe(200);
     await out.stop(0);
     await slack.stop();
     slack.check();
