@@ -1,30 +1,50 @@
-import { setMaxListeners } from 'node:events';
 import type { Clock } from './clock.js';
 import { GatewayError, toError } from './errors.js';
 
-// A service waits on one signal in many places at once: Node's warning at eleven listeners says nothing here.
-const unlimited = new WeakSet<AbortSignal>();
-function listen(signal: AbortSignal, follow: (event: Event) => void): void {
-  if (!unlimited.has(signal)) {
-    setMaxListeners(0, signal);
-    unlimited.add(signal);
-  }
+interface Wait {
+  readonly fn: (reason: Error) => void;
+}
+/**
+ * Who waits for a signal, in the order they came. A service waits for one signal in a great many places at once, and an
+ * EventTarget goes through all its listeners for each that comes or goes, so every signal has one of ours.
+ */
+const waits = new WeakMap<AbortSignal, { readonly all: Set<Wait>; readonly stop: () => void }>();
+
+function waitsFor(signal: AbortSignal) {
+  const known = waits.get(signal);
+  if (known) return known;
+  const all = new Set<Wait>();
+  const follow = () => {
+    for (const wait of all) {
+      all.delete(wait);
+      wait.fn(signal.reason as Error);
+    }
+  };
+  const made = {
+    all,
+    stop() {
+      signal.removeEventListener('abort', follow);
+      waits.delete(signal);
+    },
+  };
   signal.addEventListener('abort', follow, { once: true });
+  waits.set(signal, made);
+  return made;
 }
 
 /** Calls `fn` once with the reason when the signal aborts, at once when it has. @returns stops waiting for it */
 export function onAbort(signal: AbortSignal | null | undefined, fn: (reason: Error) => void): () => void {
   if (!signal) return nothing;
-  const follow = () => {
-    fn(signal.reason as Error);
-  };
   if (signal.aborted) {
-    follow();
+    fn(signal.reason as Error);
     return nothing;
   }
-  listen(signal, follow);
+  const { all, stop } = waitsFor(signal);
+  const wait: Wait = { fn };
+  all.add(wait);
   return () => {
-    signal.removeEventListener('abort', follow);
+    // The last to go takes the listener along: one that stays would keep a signal of `AbortSignal.any` alive.
+    if (all.delete(wait) && all.size === 0) stop();
   };
 }
 
@@ -42,24 +62,15 @@ export interface ChildSignal extends Disposable {
  */
 export function childSignal(...parents: (AbortSignal | null | undefined)[]): ChildSignal {
   const controller = new AbortController();
-  const follow = (event: Event) => {
-    controller.abort((event.target as AbortSignal).reason);
+  const abort = (reason?: unknown): void => {
+    controller.abort(reason);
   };
-  const live = parents.filter((parent) => parent != null);
-  for (const parent of live) {
-    if (parent.aborted) {
-      controller.abort(parent.reason);
-      break;
-    }
-    listen(parent, follow);
-  }
+  const releases = parents.map((parent) => onAbort(parent, abort));
   return {
     signal: controller.signal,
-    abort: (reason) => {
-      controller.abort(reason);
-    },
+    abort,
     [Symbol.dispose]() {
-      for (const parent of live) parent.removeEventListener('abort', follow);
+      for (const release of releases) release();
     },
   };
 }
@@ -81,13 +92,34 @@ export function deferred<T = void>(): Deferred<T> {
   return { promise, resolve, reject };
 }
 
+/**
+ * What `work` comes to, unless the wait for it is ended before; the work itself goes on.
+ *
+ * @param arm - called before the work begins with what ends the wait, returns what disarms it
+ */
+function unlessEnded<T>(arm: (end: (reason: Error) => void) => () => void, work: () => Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const disarm = arm(reject);
+    work().then(
+      (value) => {
+        disarm();
+        resolve(value);
+      },
+      (error: unknown) => {
+        disarm();
+        reject(toError(error));
+      },
+    );
+  });
+}
+
 /** Waits for `promise`, or rejects with the signal's reason; the promise itself goes on. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | null | undefined): Promise<T> {
   if (!signal) return promise;
-  return new Promise<T>((resolve, reject) => {
-    const release = onAbort(signal, reject);
-    void promise.then(resolve, reject).then(release);
-  });
+  return unlessEnded(
+    (fail) => onAbort(signal, fail),
+    () => promise,
+  );
 }
 
 /**
@@ -95,28 +127,34 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | null | u
  *
  * @throws {GatewayError} `DEADLINE_EXCEEDED` when the time is over, even if `work` ignores its signal
  */
-export async function withDeadline<T>(
+export function withDeadline<T>(
   clock: Clock,
   ms: number,
   parent: AbortSignal | null | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
-  const late = deferred<never>();
-  const end = (reason: Error) => {
-    controller.abort(reason);
-    late.reject(reason);
-  };
-  const release = onAbort(parent, end);
-  const cancel = clock.after(ms, () => {
-    end(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
-  });
-  try {
-    return await Promise.race([begun(work, controller.signal), late.promise]);
-  } finally {
-    release();
-    cancel();
-  }
+  return unlessEnded(
+    (fail) => {
+      const end = (reason: Error) => {
+        controller.abort(reason);
+        fail(reason);
+      };
+      const cancel = afterDeadline(clock, ms, (late) => {
+        release();
+        end(late);
+      });
+      const release = onAbort(parent, (reason) => {
+        cancel();
+        end(reason);
+      });
+      return () => {
+        release();
+        cancel();
+      };
+    },
+    () => begun(work, controller.signal),
+  );
 }
 
 /** Work that throws before its first wait fails like work that rejects. */
@@ -131,20 +169,15 @@ async function begun<T>(work: (signal: AbortSignal) => Promise<T>, signal: Abort
  * @throws {GatewayError} `DEADLINE_EXCEEDED` when the time is over
  */
 export function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const cancel = clock.after(ms, () => {
-      reject(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
-    });
-    promise.then(
-      (value) => {
-        cancel();
-        resolve(value);
-      },
-      (error: unknown) => {
-        cancel();
-        reject(toError(error));
-      },
-    );
+  return unlessEnded(
+    (fail) => afterDeadline(clock, ms, fail),
+    () => promise,
+  );
+}
+
+function afterDeadline(clock: Clock, ms: number, end: (reason: Error) => void): () => void {
+  return clock.after(ms, () => {
+    end(new GatewayError('DEADLINE_EXCEEDED', { details: { ms } }));
   });
 }
 

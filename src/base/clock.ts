@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { onAbort } from './async.js';
 
 /** Stops a timer that has not fired yet; calling it again, or after the timer fired, does nothing. */
 export type CancelTimer = () => void;
@@ -23,13 +23,20 @@ const LONGEST_DELAY_MS = 2_147_483_647;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  async sleep(ms, signal) {
-    try {
-      await delay(Math.min(ms, LONGEST_DELAY_MS), undefined, signal ? { signal } : {});
-    } catch (error) {
-      throw signal?.aborted ? signal.reason : error;
-    }
-  },
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => {
+          release();
+          resolve();
+        },
+        Math.min(ms, LONGEST_DELAY_MS),
+      );
+      const release = onAbort(signal, (reason) => {
+        clearTimeout(timer);
+        reject(reason);
+      });
+    }),
   after(ms, fn) {
     const timer = setTimeout(fn, Math.min(ms, LONGEST_DELAY_MS));
     timer.unref();

@@ -11,7 +11,6 @@ import type { BandRest } from '../platform/rest/band-rest.js';
 import type { AgentControl } from '../platform/wire/socket-events.js';
 import { BoundedMap } from '../base/bounded.js';
 import { AttemptBook } from './attempts.js';
-import { commonSignal } from './common-signal.js';
 import { ControlRouter } from './control.js';
 import { Deadlines } from './deadlines.js';
 import { ExecutionContext } from './execution-context.js';
@@ -82,7 +81,7 @@ export class AgentRuntime {
   /** Rooms whose last session ended while a stop held it. */
   readonly #leftPaused = new BoundedMap<string, true>(MAX_LEFT_PAUSED);
   readonly #control = new ControlRouter();
-  readonly #lastResort = commonSignal();
+  readonly #lastResort = new AbortController();
   readonly #background: Background;
   #hubRoomId: string | null = null;
   #stopping = false;

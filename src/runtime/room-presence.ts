@@ -7,7 +7,6 @@ import type { CleanupReason } from '../core/framework-adapter.js';
 import type { BandLink } from '../platform/link-port.js';
 import type { BandRest } from '../platform/rest/band-rest.js';
 import { topics } from '../platform/topics.js';
-import { commonSignal } from './common-signal.js';
 import type { Deadlines, Timed } from './deadlines.js';
 import { Gate } from './gate.js';
 import { listRooms } from './list-rooms.js';
@@ -55,7 +54,7 @@ export class RoomPresence {
   readonly #rooms = new Map<string, RoomEntry>();
   readonly #perRoom = new Lanes({ maxWaitingPerLane: 1_000 });
   readonly #joining = new Gate(MAX_JOINING);
-  readonly #closing = commonSignal();
+  readonly #closing = new AbortController();
   #listingTries = 0;
   #listing: Promise<void> | null = null;
   readonly #relist: Timed;

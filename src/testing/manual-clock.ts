@@ -1,3 +1,4 @@
+import { onAbort } from '../base/async.js';
 import type { CancelTimer, Clock } from '../base/clock.js';
 
 interface Timer {
@@ -84,18 +85,13 @@ export function createManualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
 export function sleepBy(after: Clock['after']): Clock['sleep'] {
   return (ms, signal) =>
     new Promise((resolve, reject) => {
-      if (signal?.aborted) {
-        reject(signal.reason as Error);
-        return;
-      }
-      const onAbort = () => {
-        cancel();
-        reject(signal?.reason as Error);
-      };
       const cancel = after(ms, () => {
-        signal?.removeEventListener('abort', onAbort);
+        release();
         resolve();
       });
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const release = onAbort(signal, (reason) => {
+        cancel();
+        reject(reason);
+      });
     });
 }

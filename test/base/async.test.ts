@@ -1,8 +1,41 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { abortable, Background, childSignal, deferred, withDeadline } from '../../src/base/async.js';
+import { abortable, Background, childSignal, deferred, onAbort, withDeadline, within } from '../../src/base/async.js';
 import { backoffMs } from '../../src/base/backoff.js';
 import { BoundedMap } from '../../src/base/bounded.js';
 import { createManualClock } from '../../src/testing/manual-clock.js';
+
+describe('onAbort', () => {
+  it('calls those who wait once, in the order they came, and nobody who left meanwhile', () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const called: string[] = [];
+    onAbort(signal, ({ message }) => {
+      called.push(`first: ${message}`);
+      leave();
+    });
+    const leave = onAbort(signal, () => called.push('left'));
+    onAbort(signal, () => called.push('last'));
+    controller.abort(new Error('over'));
+    onAbort(signal, () => called.push('at once'));
+    expect(called).toEqual(['first: over', 'last', 'at once']);
+  });
+
+  it('puts one listener on a signal for all who wait, and takes it back with the last of them', () => {
+    const { signal } = new AbortController();
+    const listeners = () => getEventListeners(signal, 'abort').length;
+    const leave = [1, 2, 3].map(() => onAbort(signal, () => undefined));
+    expect(listeners()).toBe(1);
+    leave[0]?.();
+    leave[0]?.();
+    leave[2]?.();
+    expect(listeners()).toBe(1);
+    leave[1]?.();
+    expect(listeners()).toBe(0);
+    onAbort(signal, () => undefined);
+    expect(listeners()).toBe(1);
+  });
+});
 
 describe('childSignal', () => {
   it('aborts with its parents, and alone', () => {
@@ -37,11 +70,32 @@ describe('withDeadline', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('ends with its parent', async () => {
+  it('ends with its parent, and leaves no timer behind', async () => {
+    const clock = createManualClock();
     const parent = new AbortController();
-    const waiting = withDeadline(createManualClock(), 1_000, parent.signal, () => new Promise(() => undefined));
+    const waiting = withDeadline(clock, 1_000, parent.signal, () => new Promise(() => undefined));
     parent.abort(new Error('stopped'));
     await expect(waiting).rejects.toThrow('stopped');
+    expect(clock.pending).toBe(0);
+  });
+
+  it('waits for its parent no longer once it ended', async () => {
+    const clock = createManualClock();
+    const parent = new AbortController();
+    const never = withDeadline(clock, 1_000, parent.signal, () => new Promise(() => undefined));
+    const refused = expect(never).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+    await clock.advance(1_000);
+    await refused;
+    await withDeadline(clock, 1_000, parent.signal, () => Promise.resolve());
+    expect(getEventListeners(parent.signal, 'abort')).toEqual([]);
+  });
+
+  it('begins no work under a signal that is not aborted when its parent was', async () => {
+    const seen: boolean[] = [];
+    const parent = AbortSignal.abort(new Error('before'));
+    const late = withDeadline(createManualClock(), 1_000, parent, async (signal) => void seen.push(signal.aborted));
+    await expect(late).rejects.toThrow('before');
+    expect(seen).toEqual([true]);
   });
 });
 
@@ -50,6 +104,19 @@ describe('abortable', () => {
     await expect(abortable(Promise.reject(new Error('late')), AbortSignal.abort(new Error('over')))).rejects.toThrow(
       'over',
     );
+  });
+});
+
+describe('within', () => {
+  it('waits for a promise until the time is over, and leaves no timer behind', async () => {
+    const clock = createManualClock();
+    const refused = expect(within(clock, 1_000, new Promise(() => undefined))).rejects.toMatchObject({
+      code: 'DEADLINE_EXCEEDED',
+    });
+    await clock.advance(1_000);
+    await refused;
+    expect(await within(clock, 1_000, Promise.resolve('in time'))).toBe('in time');
+    expect(clock.pending).toBe(0);
   });
 });
 

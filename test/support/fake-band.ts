@@ -1,4 +1,4 @@
-import { deferred, type Deferred } from '../../src/base/async.js';
+import { deferred, onAbort, type Deferred } from '../../src/base/async.js';
 import { ApiError } from '../../src/base/band-errors.js';
 import type { ErrorCode } from '../../src/base/error-codes.js';
 import { GatewayError } from '../../src/base/errors.js';
@@ -483,7 +483,7 @@ export class FakeBand {
 
 function aborted(signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
-    signal?.addEventListener('abort', () => {
+    onAbort(signal, () => {
       resolve();
     });
   });
