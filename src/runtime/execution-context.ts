@@ -105,6 +105,7 @@ export class ExecutionContext implements PreprocessorContext {
    * turn what was said before. A failure is met again at the next message (R-246).
    */
   async load(signal: AbortSignal): Promise<void> {
+    if (this.#bootstrapped && this.#rosterDoubts === this.#doubts) return;
     const past = this.#bootstrapped ? null : this.#readPast(signal);
     await Promise.all([past, this.#loadParticipants(signal)]);
     this.#turnPast = past === null ? null : await past;

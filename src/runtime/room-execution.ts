@@ -259,7 +259,6 @@ export class RoomExecution implements RoomState, Timed {
       }
     }
     // From the last look to here nothing waits, so no wake-up can be lost.
-    this.#reads = null;
     this.#active = false;
     this.#arm();
   }
@@ -326,6 +325,8 @@ export class RoomExecution implements RoomState, Timed {
     const { clock, random } = this.#env;
     const holds = this.#holds;
     const result = await this.#catchUp();
+    // A room at rest keeps no signal; the messages between two passes share one.
+    this.#reads = null;
     this.#env.counters.passes.inc({ result });
     if (this.#ended || result === 'void') {
       if (this.#paused) this.#schedule.pausedPassEnded(clock.now());

@@ -76,7 +76,7 @@ const TIMEOUTS = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ET
  */
 export function path(words: TemplateStringsArray, ...ids: string[]): string {
   let joined = words[0] ?? '';
-  for (const [at, id] of ids.entries()) joined += segment(id) + (words[at + 1] ?? '');
+  for (let at = 0; at < ids.length; at += 1) joined += segment(ids[at] ?? '') + (words[at + 1] ?? '');
   return joined;
 }
 

@@ -82,7 +82,6 @@ export class AgentTools implements AgentToolsProtocol {
   readonly #redact: (text: string) => string;
   readonly #onRoomStopped: (error: RoomExecutionStoppedError) => void;
   readonly #call: CallOptions;
-  readonly #contacts: ContactTools;
   readonly #peers: PeerDirectory;
   readonly #once: PostOnceDeps;
 
@@ -97,7 +96,6 @@ export class AgentTools implements AgentToolsProtocol {
     this.#redact = options.redact ?? createRedactor();
     this.#onRoomStopped = options.onRoomStopped ?? (() => undefined);
     this.#call = this.turn.signal ? { signal: this.turn.signal } : {};
-    this.#contacts = createContactTools(options.rest.contacts, this.turn.signal);
     this.#peers = new PeerDirectory(options.rest, this.#call);
     const { rest, roomId, lookBack = null } = options;
     this.#once = { rest, roomId, agentId: this.agentId, turn: this.turn, call: this.#call, lookBack };
@@ -105,6 +103,10 @@ export class AgentTools implements AgentToolsProtocol {
 
   get participants(): readonly Participant[] {
     return this.#roster.list();
+  }
+
+  get #contacts(): ContactTools {
+    return createContactTools(this.#rest.contacts, this.turn.signal);
   }
 
   availableMentionHandles(): string[] {
