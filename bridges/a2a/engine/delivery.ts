@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BoundedMap } from '../../../src/base/bounded.js';
 import type { ChatMessage } from '../../../src/platform/wire/objects.js';
 import { messageMetadataSchema } from '../../../src/platform/wire/objects.js';
 import type { BandCalls } from '../band.js';
@@ -9,6 +10,8 @@ const PAGE_LIMIT = 100;
 const SHORT_PAGE_LIMIT = 20;
 /** So many short pages past a whole reading the next whole one follows, so that the stored place moves too. */
 const SHORT_PAGES = 10;
+/** Rooms whose next look begins where the last one found its post. */
+const NEAR_ROOMS = 1_000;
 
 interface Page {
   /** Where it begins; null for the beginning of the room. */
@@ -77,7 +80,6 @@ export interface WholeLook {
 
 /** Where a room's last look found its post, and how many short pages past the last whole reading that is. */
 interface Near {
-  readonly roomId: string;
   readonly cursor: string | null;
   readonly pages: number;
 }
@@ -90,7 +92,8 @@ const STATES = z.enum(['delivered', 'processing', 'processed', 'failed']);
  */
 export class DeliveryStates {
   readonly #rest: ReadContext;
-  readonly #near = new WeakMap<Context, Near>();
+  /** By room: a conversation that rests for a while is let go with its context, and goes on here all the same. */
+  readonly #near = new BoundedMap<string, Near>(NEAR_ROOMS);
   #readable: boolean | null = null;
 
   constructor(rest: ReadContext) {
@@ -161,17 +164,17 @@ export class DeliveryStates {
    * the next is looked for where the last one stood, and from the stored place on only when it is not there.
    */
   async *#since(context: Context, roomId: string, messageId: string, signal: AbortSignal): AsyncGenerator<ChatMessage> {
-    const near = this.#near.get(context);
-    if (near?.roomId === roomId && near.pages < SHORT_PAGES) {
+    const near = this.#near.get(roomId);
+    if (near && near.pages < SHORT_PAGES) {
       const short = pagesFrom(this.#rest, roomId, near.cursor, SHORT_PAGE_LIMIT, signal);
       const found = yield* this.#fromPost(short, messageId, (cursor) => {
-        this.#near.set(context, { roomId, cursor, pages: near.pages + (cursor === near.cursor ? 0 : 1) });
+        this.#near.set(roomId, { cursor, pages: near.pages + (cursor === near.cursor ? 0 : 1) });
       });
       if (found) return;
-      this.#near.delete(context);
+      this.#near.delete(roomId);
     }
     yield* this.#fromPost(storedPages(this.#rest, context, roomId, signal), messageId, (cursor) => {
-      this.#near.set(context, { roomId, cursor, pages: 0 });
+      this.#near.set(roomId, { cursor, pages: 0 });
     });
   }
 
