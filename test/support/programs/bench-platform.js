@@ -1,8 +1,8 @@
 /**
  * The other side of an A2A bench in one process: a sandbox of the built package in memory, and an echo peer made by hand
- * that claims, answers and marks over the sandbox's REST and socket like any agent. The three calls of a message are one
- * write into the one connection that the peer keeps, so that little of the process's time is the peer's. Says
- * `{ restUrl, wsUrl }` once the peer listens.
+ * that claims, answers and marks over the sandbox's REST and socket like any agent. All calls that one read of the socket
+ * leads to are one write into the one connection that the peer keeps, so that little of the process's time is the peer's.
+ * Says `{ restUrl, wsUrl }` once the peer listens.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -26,18 +26,24 @@ rest.on('data', (text) => {
     const body = unread.slice(end + 4, next);
     unread = unread.slice(next);
     if (!head.startsWith('HTTP/1.1 2')) throw new Error(`the peer was refused: ${head} ${body}`);
-    awaited.shift()(body);
+    awaited.shift()?.(body);
   }
 });
 rest.on('close', () => {
   throw new Error('the peer lost its connection');
 });
 
-function request(method, path, body = '') {
-  return (
+let unsent = '';
+function ask(method, path, body, done) {
+  if (unsent === '') process.nextTick(send);
+  unsent +=
     `${method} /api/v1/agent${path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${apiKey}\r\n` +
-    `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-  );
+    `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  awaited.push(done);
+}
+function send() {
+  rest.write(unsent);
+  unsent = '';
 }
 
 const inHand = new Set();
@@ -46,19 +52,14 @@ function work(roomId, message) {
   inHand.add(message.id);
   const messages = `/chats/${roomId}/messages`;
   const reply = JSON.stringify({ message: { content: 'ok', mentions: [{ id: message.sender_id }] } });
-  rest.write(
-    request('POST', `${messages}/${message.id}/processing`) +
-      request('POST', messages, reply) +
-      request('POST', `${messages}/${message.id}/processed`),
-  );
-  awaited.push(ignore, ignore, () => inHand.delete(message.id));
+  ask('POST', `${messages}/${message.id}/processing`, '');
+  ask('POST', messages, reply);
+  ask('POST', `${messages}/${message.id}/processed`, '', () => inHand.delete(message.id));
 }
-const ignore = () => undefined;
 
 /** What was said before the room was joined is pushed to nobody. */
 function lookBack(roomId) {
-  rest.write(request('GET', `/chats/${roomId}/messages/next`));
-  awaited.push((body) => {
+  ask('GET', `/chats/${roomId}/messages/next`, '', (body) => {
     if (body !== '') work(roomId, JSON.parse(body).data);
   });
 }
@@ -70,8 +71,9 @@ function join(topic) {
   const ref = String((refs += 1));
   socket.send(JSON.stringify([ref, ref, topic, 'phx_join', {}]));
 }
-// A socket that says nothing for long is taken for dead.
+// A connection that says nothing for long is taken for dead.
 setInterval(() => {
+  ask('GET', '/me', '');
   socket.send(JSON.stringify([null, String((refs += 1)), 'phoenix', 'heartbeat', {}]));
 }, 20_000);
 socket.on('message', (data) => {
