@@ -35,7 +35,23 @@ export function userRoute(method: string, path: string, handle: (call: Call<User
 interface Node {
   readonly literal: Map<string, Node>;
   parameter: Node | null;
-  readonly routes: Map<string, { readonly route: Route; readonly names: readonly string[] }>;
+  readonly routes: Map<string, Place>;
+}
+
+/** A route with the names of its parameters, in the order of the path. */
+interface Place {
+  readonly route: Route;
+  readonly names: readonly string[];
+  /** Those that name a UUID. */
+  readonly idNames: readonly string[];
+}
+
+/** A route for a call. */
+export interface Found {
+  readonly route: Route;
+  readonly params: Record<string, string>;
+  /** Which parameters have to be UUIDs. */
+  readonly idNames: readonly string[];
 }
 
 const newNode = (): Node => ({ literal: new Map(), parameter: null, routes: new Map() });
@@ -48,15 +64,17 @@ export class Router {
     for (const route of routes) this.#add(route);
   }
 
-  find(method: string, path: string): { route: Route; params: Record<string, string> } | null {
+  find(method: string, path: string): Found | null {
     const segments = path.split('/');
     if (segments.at(-1) === '') segments.pop();
     const values: string[] = [];
     const found = walk(this.#root, segments, 1, method, values);
     if (!found) return null;
     const params: Record<string, string> = {};
-    for (const [index, name] of found.names.entries()) params[name] = decode(values[index] ?? '');
-    return { route: found.route, params };
+    found.names.forEach((name, index) => {
+      params[name] = decode(values[index] ?? '');
+    });
+    return { route: found.route, params, idNames: found.idNames };
   }
 
   #add(route: Route): void {
@@ -72,17 +90,12 @@ export class Router {
       if (!next) node.literal.set(segment, (next = newNode()));
       node = next;
     }
-    node.routes.set(route.method, { route, names });
+    const idNames = names.filter((name) => name === 'id' || name.endsWith('_id'));
+    node.routes.set(route.method, { route, names, idNames });
   }
 }
 
-function walk(
-  node: Node,
-  segments: readonly string[],
-  at: number,
-  method: string,
-  values: string[],
-): { route: Route; names: readonly string[] } | null {
+function walk(node: Node, segments: readonly string[], at: number, method: string, values: string[]): Place | null {
   const segment = segments[at];
   if (segment === undefined) return node.routes.get(method) ?? null;
   const literal = node.literal.get(segment);

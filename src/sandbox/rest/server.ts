@@ -90,9 +90,9 @@ function serve(deps: RestServerDeps, router: Router, request: IncomingMessage, r
 
   guard(() => {
     if (!found) throw notFound('Route');
-    const { route, params } = found;
+    const { route, params, idNames } = found;
     const caller = authorize(deps, route.surface, request);
-    checkIds(params);
+    checkIds(params, idNames);
 
     const carryOut = (after: (value: Answer) => void) => {
       readJson(request, (problem, body) => {
@@ -173,9 +173,9 @@ function credentialOf(request: IncomingMessage): string | null {
   return /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1] ?? null;
 }
 
-function checkIds(params: Record<string, string>): void {
-  for (const [name, value] of Object.entries(params)) {
-    if (name !== 'id' && !name.endsWith('_id')) continue;
+function checkIds(params: Record<string, string>, idNames: readonly string[]): void {
+  for (const name of idNames) {
+    const value = params[name] ?? '';
     if (!isUuid(value)) throw invalid(`/${name}`, 'is invalid');
     params[name] = value.toLowerCase();
   }

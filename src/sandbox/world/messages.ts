@@ -1,6 +1,6 @@
 import type { Change } from './change.js';
 import { charactersIn, isVisible, nestingOf } from './content.js';
-import { normaliseContent, readableContent, resolveMentions } from './mentions.js';
+import { normaliseContent, resolveMentions } from './mentions.js';
 import { forbidden, invalid, limitReached } from './problem.js';
 import { titleFromText } from './rooms.js';
 import * as shapes from './shapes.js';
@@ -57,7 +57,7 @@ export function postMessage(
   }
 
   const message = write(change, room, record);
-  titleFromText(change, room, readableContent(content, named));
+  titleFromText(change, room, content, named);
   pushToPeople(change, room, 'message_created', message, 'none');
   for (const { id, kind } of named) {
     if (kind !== 'mention' || !world.agents.has(id) || isStopped(room, id)) continue;

@@ -3,7 +3,8 @@ import { charactersIn, isVisible } from './content.js';
 import { forbidden, invalid, limitReached, notFound } from './problem.js';
 import * as shapes from './shapes.js';
 import { startExecution } from './control.js';
-import type { Member, Principal, Room, RoomRecord, World } from './world.js';
+import { readableContent } from './mentions.js';
+import type { Member, Mention, Principal, Room, RoomRecord, World } from './world.js';
 
 const MAX_TITLE_CHARS = 120;
 const AUTOMATIC_TITLE_CHARS = 60;
@@ -68,9 +69,12 @@ export function renameRoom(change: Change, room: Room, callerId: string, title: 
 }
 
 /** The first text gives a room without a title its name: first line, 60 characters. */
-export function titleFromText(change: Change, room: Room, text: string): void {
+export function titleFromText(change: Change, room: Room, content: string, mentions: readonly Mention[]): void {
   if (room.record.titleLocked || room.record.title !== UNTITLED) return;
-  const line = text.trim().split(/[\r\n]/, 1)[0] ?? '';
+  const line =
+    readableContent(content, mentions)
+      .trim()
+      .split(/[\r\n]/, 1)[0] ?? '';
   const title = Array.from(line.replaceAll('\0', '')).slice(0, AUTOMATIC_TITLE_CHARS).join('').trim();
   if (!isVisible(title)) return;
   change.add({ kind: 'room', room: { ...room.record, title } });

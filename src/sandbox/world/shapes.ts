@@ -164,8 +164,8 @@ export const chatMessage = (message: Message, shown: ShownDeliveries) => ({
 
 /** The payload of `message_created`, `message_updated` and `event_created`. */
 export const messagePayload = (message: Message, shown: ShownDeliveries) => ({
-  ...chatMessage(message, shown),
   thread_id: null,
+  ...chatMessage(message, shown),
 });
 
 export function roomAdded(world: World, room: Room, member: Member) {

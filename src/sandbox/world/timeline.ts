@@ -25,7 +25,15 @@ export class Timeline {
 export function formatMicros(micros: number): string {
   const whole = Math.floor(micros);
   const rest = whole % 1_000;
-  return `${new Date((whole - rest) / 1_000).toISOString().slice(0, 23)}${String(rest).padStart(3, '0')}Z`;
+  return `${spellMs((whole - rest) / 1_000)}${String(rest).padStart(3, '0')}Z`;
+}
+
+/** Moments come many to a millisecond, and it is the millisecond that takes time to spell. */
+let spelled = { ms: NaN, text: '' };
+
+function spellMs(ms: number): string {
+  if (spelled.ms !== ms) spelled = { ms, text: new Date(ms).toISOString().slice(0, 23) };
+  return spelled.text;
 }
 
 /** The inverse of {@link formatMicros}. */

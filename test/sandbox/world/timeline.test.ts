@@ -20,6 +20,12 @@ describe('moments', () => {
     expect(microsOf('2025-11-17T11:20:10.284136Z')).toBe(1_763_378_410_284_136);
   });
 
+  it('are spelled by what they are, whatever was spelled before', () => {
+    const spelled = [284_998, 284_999, 285_000, 284_999].map((micros) => formatMicros(1_763_378_410_000_000 + micros));
+    const fractions = ['284998', '284999', '285000', '284999'];
+    expect(spelled).toEqual(fractions.map((fraction) => `2025-11-17T11:20:10.${fraction}Z`));
+  });
+
   it('go on after one that has passed', () => {
     const timeline = new Timeline({ now: () => 0 });
     timeline.passed('2025-11-17T11:20:10.284136Z');
