@@ -287,17 +287,22 @@ describe('a turn', () => {
     expect(lab.answers(said).filter((text) => text.startsWith('second try'))).toHaveLength(1);
   });
 
-  it('S-089 a turn that has posted is not run again by itself after it failed', async () => {
+  it.each([
+    ['by a defect', new Error('then it broke')],
+    ['since Band was out of reach', new GatewayError('BAND_UNREACHABLE')],
+    ['since the store was', new GatewayError('STORE_TRIPPED')],
+  ])('S-089 a turn that has posted is not run again by itself after it failed %s', async (_how, error) => {
     const lab = await startBridge({
       onTurn: async (turn) => {
         await say(turn, 'half of it');
-        throw new Error('then it broke');
+        throw error;
       },
     });
     const said = lab.alice.says('#general', '@gateway go');
     await lab.answered(said, 2);
     await lab.idle();
     expect(lab.heard).toEqual(['go']);
+    expect(lab.answers(said)).toHaveLength(2);
     expect(lab.answers(said)[0]).toBe('half of it');
     expect(lab.slack.botMessages(lab.general, said.ts).at(-1)?.buttons).toEqual(['Retry']);
   });

@@ -162,6 +162,24 @@ describe('a look-up that fails', () => {
     expect(lab.shown()).toEqual(['at least once']);
   });
 
+  it('S-103 for a quarter of an hour hides nothing: what the first of many tries left is found', async () => {
+    const lab = await openOut();
+    lab.slack.fault({ method: 'chat.postMessage', effect: applied });
+    const outages = [
+      lab.slack.fault({ method: 'chat.postMessage', times: 1_000, effect: { kind: 'drop', applied: false } }),
+      lab.slack.fault({ method: 'conversations.replies', times: 1_000, effect: { kind: 'status', status: 503 } }),
+    ];
+    await lab.reply('once');
+    await lab.pass(900_000, 1_000);
+    // After five minutes it was sent again without knowing.
+    const before = posts(lab).length;
+    expect(before).toBeGreaterThan(5);
+    for (const outage of outages) outage.disarm();
+    await lab.pass(120_000, 1_000);
+    expect(lab.shown()).toEqual(['once']);
+    expect(posts(lab)).toHaveLength(before);
+  });
+
   it('S-103 for its pace waits until Slack takes it', async () => {
     const lab = await openOut();
     lab.slack.fault({ method: 'chat.postMessage', effect: applied });
