@@ -10,14 +10,18 @@ export const INLINE_LINK = new RegExp(
 );
 const SLACK_LINK = /(?<!\]\(|\]: )<(https?:[^\s<>|]+)\|([^<>\n]*)>/g;
 const REFERENCE = new RegExp(String.raw`\[${LABEL}\](?:\[${LABEL}\])?(?![[(:])`, 'g');
-const DEFINITION = new RegExp(String.raw`^ {0,3}\[${LABEL}\]:[ \t]*\n?[ \t]*<?([^\s<>]+)`, 'gm');
-/** What may stand for an address once it is read as Markdown. */
-const MAY_BE_ADDRESS = /https?|[&\\*_~\x60]/i;
-/** An address at the beginning, whatever signs stand around it. */
-const ADDRESS = /^[^\p{L}\p{N}]*(https?:\/\/.*?)[^\p{L}\p{N}]*$/isu;
+const DEFINITION = new RegExp(String.raw`^ {0,3}\[${LABEL}\]:[ \t]*(?:\n[ \t]*)?<?([^\s<>]+)`, 'gm');
+/** The beginning of an address, whatever signs stand before it. */
+const BEFORE_ADDRESS = /^[^\p{L}\p{N}]*(?=https?:\/\/)/iu;
+const TO_LAST_LETTER = /^.*[\p{L}\p{N}]/su;
+const MARKUP = /[\\*_~\x60]/g;
+const ENTITY = /&(?:#|[a-z])/i;
+/** Labels of one text that are read as Markdown; a text with more of them hides something. */
+const MOST_READ = 100;
 
 /** A link of Markdown or of Slack whose label is another address becomes the bare address; code stays as it is. */
 export function honestLinks(text: string): string {
+  const shown = createLabelReader();
   const slackOnes = replaced(text, SLACK_LINK, (url, label = '') => masked(label, url));
   const inline = replaced(slackOnes, INLINE_LINK, (label, url = '') => masked(shown(label), url));
   const targets = new Map([...inline.matchAll(DEFINITION)].map(([, label = '', url = '']) => [nameOf(label), url]));
@@ -30,12 +34,16 @@ export function honestLinks(text: string): string {
 
 /** A label that names another place than the link leads to. */
 export function isOtherUrl(label: string, target: string): boolean {
-  const [, address] = ADDRESS.exec(label) ?? [];
-  return address !== undefined && label !== target && address !== target.replace(/[^\p{L}\p{N}]+$/u, '');
+  const [before] = BEFORE_ADDRESS.exec(label) ?? [];
+  return before !== undefined && label !== target && bare(label.slice(before.length)) !== bare(target);
 }
 
-const masked = (label: string, url: string): string | null =>
-  /^(?:https?|mailto|tel|slack):/i.test(url) && isOtherUrl(label.trim(), url) ? `<${url}>` : null;
+const bare = (address: string): string => TO_LAST_LETTER.exec(address)?.[0] ?? '';
+
+const masked = (label: string | null, url: string): string | null => {
+  if (!/^(?:https?|mailto|tel|slack):/i.test(url)) return null;
+  return label === null || isOtherUrl(label.trim(), url) ? `<${url}>` : null;
+};
 
 /** Replaces what `form` has another form for, outside of code. */
 function replaced(
@@ -52,9 +60,19 @@ function replaced(
   });
 }
 
-/** A label as its reader sees it. */
-function shown(label: string): string {
-  return MAY_BE_ADDRESS.test(label) ? textOf(parseMarkdown(label)) : '';
+/** Reads a label as its reader sees it, where that may be an address; null for what it does not read. */
+function createLabelReader(): (label: string) => string | null {
+  const read = new Map<string, string>();
+  return (label) => {
+    const plain = label.replace(MARKUP, '');
+    const hasEntity = ENTITY.test(label);
+    if (!hasEntity && (plain === label || !/http/i.test(plain))) return label;
+    const known = read.get(label);
+    if (known !== undefined || read.size === MOST_READ) return known ?? null;
+    const text = textOf(parseMarkdown(label));
+    read.set(label, text);
+    return text;
+  };
 }
 
 function textOf(node: Nodes): string {

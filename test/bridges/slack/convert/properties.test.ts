@@ -175,8 +175,14 @@ describe('conversion, whatever the input', () => {
     '`[https://bank.test](https://pay.test)`',
     '[a][1]\n\n[1]: https://pay.test',
     '[https://bank.test] stands alone',
+    '[R&amp;D](https://pay.test) '.repeat(1_000).trim(),
   ])('leaves alone what claims nothing: %j', (source) => {
     expect(renderMarkdown(source, NO_MENTIONS)).toBe(source);
+  });
+
+  it('SLK-03 a text with more labels to read than anyone writes shows where their links lead', () => {
+    const source = Array.from({ length: 101 }, (_, n) => `[a &amp; ${n}](https://pay.test)`).join(' ');
+    expect(renderMarkdown(source, NO_MENTIONS)).toMatch(/\[a &amp; 99\]\(https:\/\/pay\.test\) <https:\/\/pay\.test>$/);
   });
 
   it('S-118 arbitrary text yields no unescaped sign but those of links and mentions', () => {
@@ -291,6 +297,15 @@ describe('hostile input', () => {
     expect(timed(() => renderMarkdown(source, NO_MENTIONS))).toBeLessThan(LIMIT_MS);
     expect(timed(() => mrkdwnToMarkdown(source, knownNames))).toBeLessThan(LIMIT_MS);
     expect(timed(() => splitReply(source, NO_MENTIONS, { form: 'markdown', maxParts: 8 }))).toBeLessThan(2 * LIMIT_MS);
+  });
+
+  it.each([
+    ['a label of signs', `<https://pay.test|https://${'.'.repeat(LENGTH)}x>`],
+    ['an address of signs', `<https://pay.test${'.'.repeat(LENGTH)}x|https://bank.test>`],
+    ['a definition of spaces', `[a]:${' '.repeat(LENGTH)}\n\n`],
+    ['labels with entities', Array.from({ length: 8_000 }, (_, n) => `[&#104;${n}](https://pay.test)`).join(' ')],
+  ])('S-114 256 KiB of links are looked through within a second: %s', (_what, source) => {
+    expect(timed(() => renderMarkdown(source, NO_MENTIONS))).toBeLessThan(LIMIT_MS);
   });
 
   it('S-114 random patterns of up to four signs convert within a second each way', () => {
