@@ -139,6 +139,8 @@ export class SocketLink {
     } catch (error) {
       if (!signal.aborted) log.error({ err: error, app: slug }, 'a Slack connection was given up');
     } finally {
+      // A stop lets go of the place at once; what came by its connection is still to be acknowledged there.
+      await Promise.all(this.#accepting);
       current?.close();
     }
   }

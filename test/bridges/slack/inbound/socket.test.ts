@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
 import { SocketLink, type SocketState } from '../../../../bridges/slack/inbound/socket-link.js';
+import { deferred } from '../../../../src/base/async.js';
 import { systemClock, type Clock } from '../../../../src/base/clock.js';
 import { GatewayError } from '../../../../src/base/errors.js';
 import { noMetrics } from '../../../../src/base/metrics.js';
@@ -350,6 +351,27 @@ describe('Socket Mode', () => {
       .toBe(1);
     // Twice the limit, and what a busy machine takes to connect.
     expect(Date.now() - frozenAt).toBeLessThan(2 * 300 + 3_000);
+  });
+
+  it('S-216 acknowledges what it is storing before it closes', async () => {
+    const store = createMemoryStore();
+    const { slack, alice, link, open } = await setUp(1, 15_000, { store });
+    await open(1);
+    const batch = store.batch.bind(store);
+    const begun = deferred();
+    const disk = deferred();
+    store.batch = async (changes) => {
+      begun.resolve();
+      await disk.promise;
+      return await batch(changes);
+    };
+    alice.says('#general', 'just before the stop');
+    await begun.promise;
+    const stopped = link.stop();
+    disk.resolve();
+    await stopped;
+    await slack.settled();
+    expect(slack.deliveries()[0]?.attempts.map(({ outcome }) => outcome)).toEqual(['acked']);
   });
 
   it('S-055 closes everything, may be closed twice, and while it is still connecting', async () => {
