@@ -4,6 +4,7 @@ import { GatewayError, toError } from './errors.js';
 interface Wait {
   readonly fn: (reason: Error) => void;
 }
+
 /**
  * Who waits for a signal, in the order they came. A service waits for one signal in a great many places at once, and an
  * EventTarget goes through all its listeners for each that comes or goes, so every signal has one of ours.

@@ -241,6 +241,7 @@ export class Acceptance {
     return this.#order;
   }
 }
+
 /** The trace that a request belongs to, where the process traces. */
 function traceIds(): { traceId?: string } {
   const traceId = trace.getActiveSpan()?.spanContext().traceId;

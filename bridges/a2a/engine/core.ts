@@ -198,6 +198,7 @@ export class EngineCore {
       this.later(() => this.fail(row.id, 'EXPIRED'));
     });
   }
+
   // The common end of every step
 
   /** One step of a task, and what follows from it. @returns null when nothing was done */
@@ -314,6 +315,7 @@ export class EngineCore {
       maxChars: peer.conversation.maxMessageChars,
     });
   }
+
   /** Repeats a step while the store is out of order, until the engine stops. */
   async durably<T>(step: () => Promise<T>): Promise<T> {
     const { clock, log, random } = this.deps;
@@ -328,6 +330,7 @@ export class EngineCore {
       }
     }
   }
+
   later(work: () => Promise<void>): void {
     this.background.run(work);
   }

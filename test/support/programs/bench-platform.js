@@ -41,6 +41,7 @@ function ask(method, path, body, done) {
     `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
   awaited.push(done);
 }
+
 function send() {
   rest.write(unsent);
   unsent = '';
