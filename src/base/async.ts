@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js';
-import { GatewayError, toError } from './errors.js';
+import { GatewayError } from './errors.js';
 
 interface Wait {
   readonly fn: (reason: Error) => void;
@@ -94,23 +94,21 @@ export function deferred<T = void>(): Deferred<T> {
 }
 
 /**
- * What `work` comes to, unless the wait for it is ended before; the work itself goes on.
+ * What `work` comes to or fails with, unless the wait for it is ended before; the work itself goes on.
  *
  * @param arm - called before the work begins with what ends the wait, returns what disarms it
  */
 function unlessEnded<T>(arm: (end: (reason: Error) => void) => () => void, work: () => Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const disarm = arm(reject);
-    work().then(
-      (value) => {
-        disarm();
-        resolve(value);
-      },
-      (error: unknown) => {
-        disarm();
-        reject(toError(error));
-      },
-    );
+    const failed = (error: Error): void => {
+      disarm();
+      reject(error);
+    };
+    work().then((value) => {
+      disarm();
+      resolve(value);
+    }, failed);
   });
 }
 

@@ -139,8 +139,8 @@ export async function openLevelStore(options: LevelStoreOptions): Promise<StateS
       if (limit === 0) return [];
       return await reading(async (open) => {
         const entries: StoreEntry[] = [];
-        for await (const [key, bytes] of open.entries({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
-          entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
+        for await (const page of open.pages({ gte: DATA + from, lt: DATA + to, reverse, limit })) {
+          for (const [key, bytes] of page) entries.push({ key: key.slice(DATA.length), ...decodeStored(bytes) });
         }
         return entries;
       });
@@ -187,7 +187,9 @@ async function openAndCheck(folder: string, openLevel: OpenLevel): Promise<{ lev
     if (!version && !stored && recordBytes > 0) throw new GatewayError('STORE_DAMAGED', { details: { folder } });
     const clean = (await level.get(META_CLEAN)) !== undefined;
     if (!clean)
-      for await (const [, bytes] of level.entries({ gte: DATA, lt: `${DATA}\u{10FFFF}` })) decodeStored(bytes);
+      for await (const page of level.pages({ gte: DATA, lt: `${DATA}\u{10FFFF}` })) {
+        for (const [, bytes] of page) decodeStored(bytes);
+      }
     await level.write([
       { type: 'del', key: META_CLEAN },
       { type: 'put', key: META_VERSION, value: encodeStored(new Uint8Array(), STORE_VERSION) },

@@ -99,6 +99,25 @@ describe('withDeadline', () => {
   });
 });
 
+describe('a wait', () => {
+  it('fails with what the work failed with, whatever that is', async () => {
+    const clock = createManualClock();
+    const fail = async (reason: unknown): Promise<void> => {
+      const { reject, promise } = deferred();
+      reject(reason);
+      await promise;
+    };
+    for (const reason of [undefined, 'no error', new Error('an error')]) {
+      const caught = await Promise.allSettled([
+        abortable(fail(reason), new AbortController().signal),
+        within(clock, 1_000, fail(reason)),
+        withDeadline(clock, 1_000, null, () => fail(reason)),
+      ]);
+      expect(caught).toEqual(Array(3).fill({ status: 'rejected', reason }));
+    }
+  });
+});
+
 describe('abortable', () => {
   it('does not leave an unhandled rejection behind when the wait was over before', async () => {
     await expect(abortable(Promise.reject(new Error('late')), AbortSignal.abort(new Error('over')))).rejects.toThrow(

@@ -3,7 +3,15 @@ import { readJson } from '../../../src/store/json.js';
 import { prefixRange, type StateStore, type StoreChange, type StoreEntry } from '../../../src/store/port.js';
 import { isTerminal, type StreamEvent, type TaskState } from '../wire.js';
 import { emptyView, fold, streamEvent, type LogEvent, type TaskView } from './log.js';
-import { contextKeyOf, logRecordSchema, MARK, taskRowSchema, type RecordKeys, type TaskRow } from './records.js';
+import {
+  contextKeyOf,
+  listedValue,
+  logRecordSchema,
+  MARK,
+  taskRowSchema,
+  type RecordKeys,
+  type TaskRow,
+} from './records.js';
 
 /** Sees the events of one open task in order, from the moment it was added. */
 export interface Watcher {
@@ -104,7 +112,7 @@ export class TaskBook {
       { kind: 'put', key: this.#keys.task(row.id), value: JSON.stringify(stored), ifRevision: null },
       { kind: 'put', key: this.#keys.log(row.id, 0), value: JSON.stringify(events) },
       { kind: 'put', key: this.#keys.open(row.id), value: MARK },
-      { kind: 'put', key: this.#listedKey(listOf, stored), value: this.#listedValue(stored) },
+      { kind: 'put', key: this.#listedKey(listOf, stored), value: listedValue(stored.state, stored.contextId) },
       ...also,
     ]);
     return this.#hold(stored, view, revision, listOf);
@@ -189,7 +197,11 @@ export class TaskBook {
     }
     if (after.stateAt !== before.stateAt) puts.push({ kind: 'delete', key: this.#listedKey(held.listOf, before) });
     if (after.stateAt !== before.stateAt || after.state !== before.state) {
-      puts.push({ kind: 'put', key: this.#listedKey(held.listOf, after), value: this.#listedValue(after) });
+      puts.push({
+        kind: 'put',
+        key: this.#listedKey(held.listOf, after),
+        value: listedValue(after.state, after.contextId),
+      });
     }
     if (isTerminal(after.state)) {
       puts.push({ kind: 'put', key: this.#keys.ended(after.lastEventAt, after.id), value: MARK });
@@ -293,10 +305,6 @@ export class TaskBook {
 
   #listedKey(listOf: string, row: TaskRow): string {
     return this.#keys.listed(listOf, row.stateAt, row.id);
-  }
-
-  #listedValue(row: TaskRow): string {
-    return JSON.stringify([row.state, row.contextId]);
   }
 }
 

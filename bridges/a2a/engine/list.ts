@@ -1,9 +1,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { prefixRange, type StateStore } from '../../../src/store/port.js';
+import { prefixRange, type StateStore, type StoreEntry, type StoreKey } from '../../../src/store/port.js';
 import { invalidFields } from '../errors.js';
-import { TASK_STATES, type TaskState } from '../wire.js';
-import { digest, parseListed, type RecordKeys } from './records.js';
+import type { TaskState } from '../wire.js';
+import { digest, listedFilter, listedId, type RecordKeys } from './records.js';
 
 export interface ListQuery {
   readonly owner: string;
@@ -25,7 +25,6 @@ export interface ListedPage {
 
 const WALK_PAGE = 10_000;
 const TOKEN_LIFE_MS = 86_400_000;
-const listedSchema = z.tuple([z.enum(TASK_STATES), z.string()]);
 const tokenSchema = z.object({ v: z.literal(1), k: z.string(), q: z.string(), e: z.number() });
 
 /** Newest status first, ties by id; a page goes on after the last entry of the one before, however tasks moved since. */
@@ -37,36 +36,35 @@ export async function listTasks(
   const prefix = keys.listOf(owner, peerId);
   const queryHash = digest(owner, peerId, query.contextId ?? '', query.status ?? '', String(query.statusFrom ?? ''));
   const after = query.pageToken === null ? null : prefix + tokens.open(query.pageToken, queryHash, now);
-  const filtered = query.contextId !== null || query.status !== null;
+  const isAsked = listedFilter(query.status, query.contextId);
+  const range = query.statusFrom === null ? prefixRange(prefix) : keys.listedSince(prefix, query.statusFrom);
   const page: string[] = [];
   let more = false;
   let totalSize = 0;
-  for await (const { key, value } of walk(store, prefix)) {
-    if (query.statusFrom !== null && parseListed(key).at < query.statusFrom) break;
-    if (filtered && !matches(value, query)) continue;
-    totalSize += 1;
-    if (after !== null && key <= after) continue;
-    if (page.length < query.pageSize) page.push(key);
-    else more = true;
+  for await (const entries of walk(store, range)) {
+    for (const { key, value } of entries) {
+      if (!isAsked(value)) continue;
+      totalSize += 1;
+      if (after !== null && key <= after) continue;
+      if (page.length < query.pageSize) page.push(key);
+      else more = true;
+    }
   }
   const last = page.at(-1);
   return {
-    taskIds: page.map((key) => parseListed(key).id),
+    taskIds: page.map(listedId),
     nextPageToken: more && last !== undefined ? tokens.seal(last.slice(prefix.length), queryHash, now) : '',
     totalSize,
   };
 }
 
-function matches(value: Uint8Array, { contextId, status }: ListQuery): boolean {
-  const listed = listedSchema.parse(JSON.parse(Buffer.from(value).toString('utf8')));
-  return (status === null || listed[0] === status) && (contextId === null || listed[1] === contextId);
-}
-
-async function* walk(store: StateStore, prefix: string) {
-  const { from: first, to } = prefixRange(prefix);
+async function* walk(
+  store: StateStore,
+  { from: first, to }: { from: StoreKey; to: StoreKey },
+): AsyncGenerator<StoreEntry[]> {
   for (let from = first; ;) {
     const entries = await store.range({ from, to, limit: WALK_PAGE });
-    yield* entries;
+    yield entries;
     const last = entries.at(-1);
     if (!last || entries.length < WALK_PAGE) return;
     from = `${last.key}\0`;

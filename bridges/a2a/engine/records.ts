@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { TASK_STATES } from '../wire.js';
+import { TASK_STATES, type TaskState } from '../wire.js';
 import type { LogEvent } from './log.js';
 
 /** What the store holds of this bridge, and under which keys. */
@@ -131,6 +131,12 @@ export function recordKeys(prefix: string) {
     /** Newest first; ties by id. */
     listed: (listOf: string, at: number, id: string) => `${listOf}${pad(NEWEST - at, TIME_DIGITS)}/${id}`,
     listOf: (owner: string, peerId: string) => `${prefix}x/${digest(owner)}/${peerId}/`,
+    /** The part of a list whose status is of this time or later. */
+    listedSince: (listOf: string, at: number) => {
+      const oldest = pad(NEWEST - Math.min(Math.max(0, Math.ceil(at)), NEWEST), TIME_DIGITS);
+      // The next character after the one that ends a time.
+      return { from: listOf, to: `${listOf}${oldest}0` };
+    },
     ended: (at: number, id: string) => `${prefix}d/${pad(at, TIME_DIGITS)}/${id}`,
     endedBefore: (at: number) => ({ from: `${prefix}d/`, to: `${prefix}d/${pad(Math.max(0, at), TIME_DIGITS)}` }),
     context: (key: string) => `${prefix}c/${key}`,
@@ -160,9 +166,19 @@ export function contextKeyOf(owner: string, contextId: string): string {
   return digest(owner, contextId);
 }
 
-/** What the end of a list key says. */
-export function parseListed(key: string): { at: number; id: string } {
-  const id = key.slice(key.lastIndexOf('/') + 1);
-  const rest = key.slice(0, key.length - id.length - 1);
-  return { at: NEWEST - Number(rest.slice(rest.lastIndexOf('/') + 1)), id };
+/** The id at the end of a list key. */
+export const listedId = (key: string): string => key.slice(key.lastIndexOf('/') + 1);
+
+/** What a list knows of a task without reading it. */
+export const listedValue = (state: TaskState, contextId: string): string => JSON.stringify([state, contextId]);
+
+/** Whether a {@link listedValue} is of this state and this context; null stands for any. Compared as text: lists are long. */
+export function listedFilter(state: TaskState | null, contextId: string | null): (value: Uint8Array) => boolean {
+  if (state === null && contextId === null) return () => true;
+  const begin = state === null ? '' : `["${state}",`;
+  const end = contextId === null ? '' : `,${JSON.stringify(contextId)}]`;
+  return (value) => {
+    const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8');
+    return text.startsWith(begin) && text.endsWith(end);
+  };
 }

@@ -65,6 +65,11 @@ describe('getting and listing tasks', () => {
     expect(await ids({ statusTimestampAfter: since.replace('Z', '+00:00'), status: 'TASK_STATE_COMPLETED' })).toEqual([
       b,
     ]);
+    expect(await ids({ statusTimestampAfter: '0001-01-01T00:00:00Z' })).toEqual([c, b, a]);
+    expect(await ids({ statusTimestampAfter: '9999-12-31T23:59:59Z' })).toEqual([]);
+    const odd = await finished('x","b');
+    expect(await ids({ contextId: 'b' })).toEqual([c, b]);
+    expect(await ids({ contextId: 'x","b' })).toEqual([odd]);
     await lab.clock.advance(1_000);
     const [d, e] = [await finished('d'), await finished('e')];
     expect((await ids({})).slice(0, 2)).toEqual([d, e].sort());
