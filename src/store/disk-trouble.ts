@@ -2,6 +2,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
 import { isGatewayError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
+import { createToldRarely } from '../base/told-rarely.js';
 import type { Slot } from './queue-lanes.js';
 
 export interface DiskTroubleDeps {
@@ -25,16 +26,11 @@ export function createDiskTrouble({
   log,
   prefix,
 }: DiskTroubleDeps): (slot: Slot<unknown>, error: unknown, what: string) => void {
-  const told = new Map<string, { at: number; untold: number }>();
+  const untoldOf = createToldRarely(clock, SAY_AGAIN_AFTER_MS);
   return (slot, error, what) => {
     slot.notBefore = clock.now() + backoffMs(slot.diskTries, BACKOFF);
-    const cause = `${what} ${isGatewayError(error) ? error.code : 'unexpected'}`;
-    const before = told.get(cause);
-    if (before && clock.now() - before.at < SAY_AGAIN_AFTER_MS) {
-      before.untold += 1;
-      return;
-    }
-    told.set(cause, { at: clock.now(), untold: 0 });
-    log.error({ err: error, queue: prefix, id: slot.state.id, untold: before?.untold ?? 0 }, what);
+    const untold = untoldOf(`${what} ${isGatewayError(error) ? error.code : 'unexpected'}`);
+    if (untold === null) return;
+    log.error({ err: error, queue: prefix, id: slot.state.id, untold }, what);
   };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { isGatewayError } from '../../../src/base/errors.js';
 import type { Logger } from '../../../src/base/log.js';
+import { createToldRarely } from '../../../src/base/told-rarely.js';
 
 const SAY_AGAIN_AFTER_MS = 60_000;
 
@@ -9,16 +10,10 @@ const SAY_AGAIN_AFTER_MS = 60_000;
  * that is full refuses thousands a second, and a log line costs more than the refusal.
  */
 export function createRefusalLog({ clock, log }: { clock: Clock; log: Logger }): (error: unknown, app: string) => void {
-  const told = new Map<string, { at: number; untold: number }>();
+  const untoldOf = createToldRarely(clock, SAY_AGAIN_AFTER_MS);
   return (error, app) => {
-    const cause = `${app} ${isGatewayError(error) ? error.code : 'unexpected'}`;
-    const before = told.get(cause);
-    if (before && clock.now() - before.at < SAY_AGAIN_AFTER_MS) {
-      before.untold += 1;
-      return;
-    }
-    told.set(cause, { at: clock.now(), untold: 0 });
-    const untold = before?.untold ?? 0;
+    const untold = untoldOf(`${app} ${isGatewayError(error) ? error.code : 'unexpected'}`);
+    if (untold === null) return;
     log.error({ err: error, app, untold }, 'a delivery could not be taken in: Slack is asked to repeat it');
   };
 }
